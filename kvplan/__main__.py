@@ -1,0 +1,5 @@
+"""`python -m kvplan` is the same program as `kvplan`."""
+
+from kvplan.cli import main
+
+main()

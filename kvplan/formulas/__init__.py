@@ -1,0 +1,1 @@
+"""The formulas, one topic a file; a file dropped in here is registered by being here."""

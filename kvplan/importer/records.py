@@ -1,0 +1,116 @@
+"""What the importer's steps hand to each other: figures with their origin, layers, shapes, the imported model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A whole number with the place it came from; two figures are equal when their numbers are."""
+
+    value: int
+    origin: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class State:
+    """What one layer keeps for a request: a kind and its dimensions (the fields of a catalog group)."""
+
+    kind: str
+    figures: tuple[tuple[str, Figure], ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+    label: str = ""  # preferred group name; empty: named after the kind
+    of: State | None = None  # for kind 'shared': the state that is reused
+
+
+def state(kind: str, label: str = "", **fields: Figure | str | None) -> State:
+    """Build a State from keyword fields; None leaves a field out."""
+    figures = tuple((k, v) for k, v in fields.items() if isinstance(v, Figure))
+    texts = tuple((k, v) for k, v in fields.items() if isinstance(v, str))
+    return State(kind, figures, texts, label)
+
+
+NOTHING = State("none")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Parameters (elements): all of them, and those that work on one token."""
+
+    total: int = 0
+    active: int = 0
+
+    def __add__(self, other: Weights) -> Weights:
+        return Weights(self.total + other.total, self.active + other.active)
+
+
+def dense(elements: int) -> Weights:
+    """Weights that work on every token."""
+    return Weights(elements, elements)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer: what it keeps (one state, or two where mixers run side by side) and what it weighs."""
+
+    states: tuple[State, ...]
+    weights: Weights = Weights()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A text model read from a config: its layers in order and the weights outside them (elements)."""
+
+    layers: tuple[Layer, ...]
+    embedding: int = 0  # input embedding, plus the output head where it is not tied
+    rest: Weights = Weights()  # final norm, learned positions, shared blocks, encoder, ...
+    draft: tuple[Layer, ...] = ()
+    max_context: Figure | None = None
+    uncounted: str = ""  # why the parameters cannot be counted; empty when they can
+    embedding_origin: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the config.json was found: a title, an address, and the date it was seen (YYYY-MM-DD)."""
+
+    title: str
+    url: str
+    seen: str
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameter counts in elements of the text model without its draft layers; None with a reason if unknown.
+
+    `active` counts what works on one token: the chosen and shared experts and all the rest, embeddings included.
+    `embedding` is the input embedding plus the output head, once where they are tied.
+    """
+
+    total: int | None
+    active: int | None
+    embedding: int | None
+    how: str
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """One model as the catalog needs it, with the origin of every field and what was not understood."""
+
+    id: str
+    title: str
+    source: Source
+    groups: tuple[dict[str, Any], ...]
+    draft_groups: tuple[dict[str, Any], ...]
+    layer_pattern: str | None
+    parameters: Parameters
+    max_context: int | None
+    weight_dtype: str | None
+    model_dtype: str | None
+    quantization: Mapping[str, Any] | None
+    origins: Mapping[str, str]
+    unread: tuple[str, ...]
+    notes: tuple[str, ...]

@@ -1,0 +1,116 @@
+"""Results in, Verdicts out: every claim against its limits and its independent derivation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kvplan.address import find_cell
+from kvplan.errors import KvplanError, Problem, ValueProblem
+from kvplan.evaluate import sweep
+from kvplan.records import Binding, ClaimPlan, Results, Verdict
+from kvplan.resolve import step_points
+from kvplan.values.plain import PLAIN_FUNCTIONS, Series
+from kvplan.values.show import show_quantity
+from kvplan.values.unit import Unit
+from kvplan.workloads.lengths import Lengths
+
+AGREEMENT = 1e-9
+CONSTANT = 1e-12
+
+
+def judge(results: Results) -> tuple[Verdict, ...]:
+    """A verdict for every claim; raises KvplanError for claims that cannot be judged."""
+    verdicts, problems = [], []
+    for claim in results.plan.claims:
+        try:
+            verdicts.append(_constant(claim, results) if claim.constant
+                            else _measured(claim, results))
+        except ValueProblem as error:
+            problems.append(error.at(claim.place))
+    if problems:
+        raise KvplanError(problems)
+    return tuple(verdicts)
+
+
+def _measured(claim: ClaimPlan, results: Results) -> Verdict:
+    cell = find_cell(results, claim.cell or "")
+    if isinstance(cell.value, str):
+        raise ValueProblem(f"'{claim.cell}' is text; a claim needs a number")
+    unit, digits = claim.unit, cell.wish.digits
+    holds = all(_within(cell.value, key, limit, claim.limits)
+                for key, limit in claim.limits.items())
+    derived = _derive(claim, results.plan.binding)
+    reason = ""
+    if derived is not None and not math.isclose(derived, cell.value, rel_tol=AGREEMENT,
+                                                abs_tol=1e-12):
+        reason = (f"the formula gives {show_quantity(cell.value, unit)}, the derivation "
+                  f"{show_quantity(derived, unit)}")
+    return Verdict(claim, holds, cell.value, _limits_text(claim.limits, unit, digits), derived,
+                   reason)
+
+
+def _within(value: float, key: str, limit: float, limits: Any) -> bool:
+    if key == "expect":
+        slack = limits.get("within", limits.get("within_share", 0) * abs(limit))
+        return abs(value - limit) <= slack + AGREEMENT * max(abs(limit), abs(value))
+    bounds = {"at_least": value >= limit, "at_most": value <= limit,
+              "more_than": value > limit, "less_than": value < limit}
+    return bounds.get(key, True)
+
+
+def _limits_text(limits: Any, unit: Unit, digits: int | None) -> str:
+    words = {"at_least": "≥", "at_most": "≤", "more_than": ">", "less_than": "<"}
+    parts = []
+    if "expect" in limits:
+        text = show_quantity(limits["expect"], unit)
+        if "within" in limits:
+            text += f" ± {show_quantity(limits['within'], unit)}"
+        if "within_share" in limits:
+            text += f" ± {limits['within_share'] * 100:g} %"
+        parts.append(text)
+    parts += [f"{sign} {show_quantity(limits[key], unit)}"
+              for key, sign in words.items() if key in limits]
+    return " and ".join(parts)
+
+
+def _derive(claim: ClaimPlan, binding: Binding) -> Any:
+    """The claim's own arithmetic, on literals and inputs, in base units."""
+    if claim.derivation is None:
+        return None
+
+    def lookup(name: str) -> Any:
+        for givens in (binding.givens, *(group.givens for group in binding.groups)):
+            if name in givens:
+                value = givens[name].value
+                if isinstance(value, Lengths):
+                    return Series(value.series(name).tolist())
+                return value
+        raise ValueProblem(f"'{name}' is not given in uses")
+
+    value = claim.derivation.evaluate(lookup, PLAIN_FUNCTIONS)
+    if isinstance(value, list):
+        raise ValueProblem(f"'{claim.derivation.text}' gives a series, not a number", "",
+                           "sum(), count() or first() it")
+    return claim.derivation_unit.to_base(value)
+
+
+def _constant(claim: ClaimPlan, results: Results) -> Verdict:
+    """Whether a quantity stays the same over a sweep of its inputs."""
+    import numpy
+
+    swept = {axis: numpy.array(step_points(*bounds)) for axis, bounds in claim.over.items()}
+    values = numpy.atleast_1d(sweep(results.plan.binding, swept, [claim.constant or ""])[0])
+    low, high = float(values.min()), float(values.max())
+    spread = (high - low) / max(abs(high), abs(low), 1e-300)
+    points = max(len(axis) for axis in swept.values())
+    return Verdict(claim, bool(spread <= CONSTANT), spread,
+                   f"no change over {points:,} values of {', '.join(swept)}", None, "")
+
+
+def derivation_text(verdict: Verdict) -> str:
+    """The claim's own arithmetic in words: `2 * 80 * 8 * 128 * 2 = 327,680 B/token`."""
+    claim = verdict.plan
+    if claim.derivation is None:
+        return "evaluated over the whole range" if claim.constant else ""
+    return f"{claim.derivation.text} = {show_quantity(verdict.derived, claim.derivation_unit)}"

@@ -1,0 +1,146 @@
+"""Jinja templates from strangers' pull requests, run so that they can only print."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateNotFound
+from jinja2 import TemplateSyntaxError, UndefinedError, nodes
+from jinja2.exceptions import SecurityError, TemplateRuntimeError
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup
+
+from kvplan.errors import KvplanError, Place, Problem
+
+MAX_OUTPUT = 50_000_000
+MAX_SECONDS = 30.0
+_PACKAGED = Path(__file__).parent / "templates"
+_CHECKOUT = Path(__file__).parent.parent / "templates"
+# Templates lay out; arithmetic belongs to formulas, and grown text or code to nobody.
+_FORBIDDEN = (nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow,
+              nodes.Concat, nodes.Slice, nodes.AssignBlock, nodes.Include)
+_FILTERS = ("e", "escape", "join", "length")
+
+
+class _Environment(SandboxedEnvironment):
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        for node in tree.find_all(_FORBIDDEN):
+            raise TemplateSyntaxError(f"{type(node).__name__} is not allowed in a template",
+                                      node.lineno, name, filename)
+        return tree
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return is_dataclass(obj) and attr in obj.__dataclass_fields__
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        return type(obj).__name__ == "Macro"
+
+
+@lru_cache(maxsize=8)
+def _environment(folders: tuple[str, ...]) -> _Environment:
+    from kvplan.markdown import html_of
+
+    env = _Environment(loader=FileSystemLoader(list(folders)), undefined=StrictUndefined,
+                       trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+                       autoescape=lambda name: bool(name and ".html" in name))
+    env.filters = {name: env.filters[name] for name in _FILTERS}
+    env.filters["html"] = lambda text: Markup(html_of(str(text)))
+    env.filters["unescaped"] = _unescaped
+    env.globals = {}
+    return env
+
+
+def _unescaped(text: str) -> str:
+    """Text that was made safe for Markdown, as plain text again; HTML escapes it anew."""
+    for instead, char in (("\\|", "|"), ("&gt;", ">"), ("&lt;", "<"), ("&amp;", "&")):
+        text = text.replace(instead, char)
+    return text
+
+
+def template_folders(project: Path) -> list[Path]:
+    """The project's own templates first, then those that come with kvplan."""
+    shipped = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    return list(dict.fromkeys([project / "templates", shipped]))
+
+
+def render_template(name: str, project: Path, context: Mapping[str, Any]) -> str:
+    """A template's output; every fault is a Problem with the template's file and line."""
+    folders = template_folders(project)
+    env = _environment(tuple(str(folder) for folder in folders))
+    try:
+        with _time_limit():
+            return "".join(_limited(env.get_template(name).generate(context)))
+    except TemplateNotFound:
+        known = sorted({f.name for folder in folders for f in folder.glob("*.j2")})
+        raise KvplanError(Problem(f"no template '{name}'", "templates: " + ", ".join(known),
+                                  "", Place(f"templates/{name}"))) from None
+    except TemplateSyntaxError as error:
+        raise KvplanError(_problem(error.message or "", error.name or name, error.lineno,
+                                   folders)) from None
+    except (UndefinedError, SecurityError, TemplateRuntimeError, TemplateError, RecursionError,
+            TypeError, ValueError, KeyError, _TooMuch) as error:
+        where, line = _frame(error, name)
+        raise KvplanError(_problem(str(error), where, line, folders)) from None
+
+
+class _TooMuch(Exception):
+    pass
+
+
+def _limited(chunks: Iterator[str]) -> Iterator[str]:
+    length = 0
+    for chunk in chunks:
+        length += len(chunk)
+        if length > MAX_OUTPUT:
+            raise _TooMuch(f"the template prints more than {MAX_OUTPUT:,} characters")
+        yield chunk
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Stops a template that loops on and on; only the main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+            signal, "SIGALRM"):
+        yield
+        return
+
+    def stop(signum: int, frame: Any) -> None:
+        raise _TooMuch(f"the template runs for more than {MAX_SECONDS:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _frame(error: BaseException, name: str) -> tuple[str, int]:
+    """The template and line an error came from: the last frame that is a template's."""
+    found, line = name, 1
+    trace = error.__traceback__
+    while trace:
+        file = trace.tb_frame.f_code.co_filename
+        if file.endswith(".j2"):
+            found, line = Path(file).name, trace.tb_lineno
+        trace = trace.tb_next
+    return found, line
+
+
+def _problem(what: str, name: str, line: int, folders: list[Path]) -> Problem:
+    file = next((f / name for f in folders if (f / name).is_file()), None)
+    text = ""
+    if file:
+        content = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = content[line - 1] if 0 < line <= len(content) else ""
+    return Problem(f"template error: {what}", "", "templates print records; they compute nothing",
+                   Place(f"templates/{name}", line, 1, max(1, len(text)), text))

@@ -1,0 +1,1 @@
+"""Request lengths: distributions with a seed, and lists."""
