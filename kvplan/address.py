@@ -10,10 +10,13 @@ from kvplan.errors import ValueProblem, one_of, suggest
 from kvplan.records import Cell, Results, TableResult
 from kvplan.values.show import plain
 
-_TABLE = re.compile(r"(?P<table>[a-z][a-z0-9_]*)\[(?P<row>.*)\]\.(?P<column>[a-z][a-z0-9_]*)",
-                    re.DOTALL)
-_CONDITION = re.compile(r'\s*(?:(?P<key>[a-z][a-z0-9_]*)\s*=\s*)?'
-                        r'(?:"(?P<quoted>[^"]*)"|(?P<bare>[^,"\]=\[]+))\s*(?:,|$)')
+_TABLE = re.compile(
+    r"(?P<table>[a-z][a-z0-9_]*)\[(?P<row>.*)\]\.(?P<column>[a-z][a-z0-9_]*)", re.DOTALL
+)
+_CONDITION = re.compile(
+    r"\s*(?:(?P<key>[a-z][a-z0-9_]*)\s*=\s*)?"
+    r'(?:"(?P<quoted>[^"]*)"|(?P<bare>[^,"\]=\[]+))\s*(?:,|$)'
+)
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,11 @@ def parse_address(text: str) -> Address:
         conditions.append((found["key"] or "", value))
         position = found.end()
     if not match or not conditions:
-        raise ValueProblem(f"'{text}' is not the address of a cell", "",
-                           'write value, table[axis=point].column, table["case"].column or '
-                           "table[0].column")
+        raise ValueProblem(
+            f"'{text}' is not the address of a cell",
+            "",
+            'write value, table[axis=point].column, table["case"].column or table[0].column',
+        )
     return Address(text, match["table"], tuple(conditions), match["column"])
 
 
@@ -55,17 +60,26 @@ def find_cell(results: Results, text: str) -> Cell:
     if not address.column:
         if address.name not in results.values:
             known = [*results.values, *results.tables]
-            raise ValueProblem(f"no value '{address.name}'", one_of(results.values) or "none",
-                               suggest(address.name, known))
+            raise ValueProblem(
+                f"no value '{address.name}'",
+                one_of(results.values) or "none",
+                suggest(address.name, known),
+            )
         return results.values[address.name]
     if address.name not in results.tables:
-        raise ValueProblem(f"no table '{address.name}'", one_of(results.tables) or "none",
-                           suggest(address.name, results.tables))
+        raise ValueProblem(
+            f"no table '{address.name}'",
+            one_of(results.tables) or "none",
+            suggest(address.name, results.tables),
+        )
     table = results.tables[address.name]
     keys = [wish.key for wish in table.plan.columns]
     if address.column not in keys:
-        raise ValueProblem(f"no column '{address.column}' in the table '{address.name}'",
-                           one_of(keys), suggest(address.column, keys))
+        raise ValueProblem(
+            f"no column '{address.column}' in the table '{address.name}'",
+            one_of(keys),
+            suggest(address.column, keys),
+        )
     rows = _matching_rows(table, address)
     if len(rows) != 1:
         labels = one_of([f"[{row.address}]" for row in table.plan.rows])
@@ -80,8 +94,11 @@ def _matching_rows(table: TableResult, address: Address) -> list[int]:
         labels = [row.label for row in table.plan.rows]
         if first_value not in labels:
             return [int(first_value)] if int(first_value) < len(labels) else []
-    return [i for i in range(len(table.rows))
-            if all(_holds(table, i, key, value) for key, value in address.conditions)]
+    return [
+        i
+        for i in range(len(table.rows))
+        if all(_holds(table, i, key, value) for key, value in address.conditions)
+    ]
 
 
 def _holds(table: TableResult, index: int, key: str, value: str) -> bool:

@@ -28,8 +28,9 @@ class Binder:
             return base
         return self.extend_axes(base, overrides, {key: (*path, key) for key in overrides})
 
-    def extend_axes(self, base: Binding, overrides: Mapping[str, Any],
-                    places: Mapping[str, Path_]) -> Binding:
+    def extend_axes(
+        self, base: Binding, overrides: Mapping[str, Any], places: Mapping[str, Path_]
+    ) -> Binding:
         """As `extend`, where each override has a place of its own."""
         givens, groups = dict(base.givens), base.groups
         labels, shorts = dict(base.labels), dict(base.shorts)
@@ -50,9 +51,14 @@ class Binder:
             else:
                 givens[key] = made
         if layer_values and not groups and not self._model_failed():
-            self.problems.append(Problem(f"'{layer_values[0].name}' belongs to a model, and none "
-                                         "is named", "", "model: NAME, or a mapping",
-                                         layer_values[0].place))
+            self.problems.append(
+                Problem(
+                    f"'{layer_values[0].name}' belongs to a model, and none is named",
+                    "",
+                    "model: NAME, or a mapping",
+                    layer_values[0].place,
+                )
+            )
         elif layer_values and groups:
             groups = override_groups(groups, layer_values, self.problems)
         binding = Binding(givens, groups, labels, shorts, base.engine)
@@ -79,14 +85,24 @@ class Binder:
         quantity = self.registry[key] if key in self.registry else None
         if quantity is None:
             names = [*SHELVES, *self.registry.quantities]
-            self.problems.append(Problem(f"unknown input '{key}'",
-                                         "inputs are catalog names (" + ", ".join(SHELVES)
-                                         + ") and quantities", suggest(key, names),
-                                         self.document.place(path, key=True)))
+            self.problems.append(
+                Problem(
+                    f"unknown input '{key}'",
+                    "inputs are catalog names (" + ", ".join(SHELVES) + ") and quantities",
+                    suggest(key, names),
+                    self.document.place(path, key=True),
+                )
+            )
             return None
         if quantity.constant is not None or quantity.per == "request":
-            self.problems.append(Problem(f"'{key}' cannot be given here", quantity.doc,
-                                         "give a workload" if quantity.per else "", place))
+            self.problems.append(
+                Problem(
+                    f"'{key}' cannot be given here",
+                    quantity.doc,
+                    "give a workload" if quantity.per else "",
+                    place,
+                )
+            )
             return None
         try:
             made = given(quantity, raw, place, None, self.document.path)
@@ -109,11 +125,16 @@ class Binder:
             if _near(made.value, dense.value):
                 return
             if _near(made.value, sparse.value):
-                self.problems.append(Problem(
-                    f"{made.text} is the with-sparsity peak of {known.title}",
-                    "weights of language models are dense, so this doubles the speed of "
-                    "everything", f"use the dense peak, {dense.text}; if your figure is dense, "
-                    "give sparse_peak_flops beside it", made.place))
+                self.problems.append(
+                    Problem(
+                        f"{made.text} is the with-sparsity peak of {known.title}",
+                        "weights of language models are dense, so this doubles the speed of "
+                        "everything",
+                        f"use the dense peak, {dense.text}; if your figure is dense, "
+                        "give sparse_peak_flops beside it",
+                        made.place,
+                    )
+                )
                 return
 
 
@@ -125,9 +146,14 @@ def _contradictions(binding: Binding, changed: Mapping[str, Any]) -> list[Proble
     """Pairs of inputs that cannot both be meant."""
     page, reserve = binding.givens.get("page"), binding.givens.get("reserve")
     if page and reserve and page.value > reserve.value and {"page", "reserve"} & set(changed):
-        return [Problem(f"a page of {page.text} is larger than the reservation of {reserve.text}",
-                        "a reservation holds whole pages", "make the page smaller",
-                        page.place if "page" in changed else reserve.place)]
+        return [
+            Problem(
+                f"a page of {page.text} is larger than the reservation of {reserve.text}",
+                "a reservation holds whole pages",
+                "make the page smaller",
+                page.place if "page" in changed else reserve.place,
+            )
+        ]
     return []
 
 
@@ -139,9 +165,14 @@ def set_document(overrides: tuple[str, ...]) -> tuple[dict[str, str], Document]:
     for number, word in enumerate(overrides, start=1):
         name, equals, value = word.partition("=")
         if not equals or not name.strip() or not value.strip():
-            problems.append(Problem(f"'{word}' is not of the form name=value", "",
-                                    'for instance --set kv_budget="40 GiB"',
-                                    Place("--set", number, 1, len(word), word)))
+            problems.append(
+                Problem(
+                    f"'{word}' is not of the form name=value",
+                    "",
+                    'for instance --set kv_budget="40 GiB"',
+                    Place("--set", number, 1, len(word), word),
+                )
+            )
         found[name.strip()] = value.strip()
         places[(name.strip(),)] = (number, len(name) + 2, max(1, len(value)))
     if problems:

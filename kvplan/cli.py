@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 FINE, DIFFERS, WRONG_INPUT, BUG = 0, 1, 2, 3
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-files = click.argument("files", nargs=-1, required=True, metavar="FILES...",
-                       type=click.Path(path_type=Path))
-sets = click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE",
-                    help="Override an input, for instance --set model=llama-3.1-8b.")
+files = click.argument(
+    "files", nargs=-1, required=True, metavar="FILES...", type=click.Path(path_type=Path)
+)
+sets = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Override an input, for instance --set model=llama-3.1-8b.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
@@ -61,8 +67,12 @@ def _command(function: _F) -> _F:
 @_command
 @files
 @sets
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False),
-              help="Folder for the reports; default reports/ beside experiments/.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the reports; default reports/ beside experiments/.",
+)
 def render(files: tuple[Path, ...], overrides: tuple[str, ...], output: Path | None) -> int:
     """Write the report of each experiment as Markdown and HTML.
 
@@ -101,8 +111,11 @@ def check(files: tuple[Path, ...]) -> int:
         return DIFFERS if found else FINE
 
     code = _each(files, one)
-    lost = [line for project in dict.fromkeys(project_folder(f) for f in files)
-            for line in pipeline.orphans(project)]
+    lost = [
+        line
+        for project in dict.fromkeys(project_folder(f) for f in files)
+        for line in pipeline.orphans(project)
+    ]
     for line in lost:
         click.echo(line)
     code = max(code, DIFFERS if lost else FINE)
@@ -126,9 +139,13 @@ def accept(files: tuple[Path, ...]) -> int:
     from kvplan.errors import KvplanError, Problem
 
     if os.environ.get("CI"):
-        raise KvplanError(Problem("'accept' does not run in CI (CI is set)",
-                                  "golden numbers are accepted by the person who reviewed them",
-                                  "run it on your machine and commit golden/"))
+        raise KvplanError(
+            Problem(
+                "'accept' does not run in CI (CI is set)",
+                "golden numbers are accepted by the person who reviewed them",
+                "run it on your machine and commit golden/",
+            )
+        )
 
     def one(file: Path) -> int:
         for line in pipeline.accept(file):
@@ -190,16 +207,30 @@ def explain(file: Path, cell: str, overrides: tuple[str, ...], as_json: bool) ->
         raise KvplanError(error.at(Place("CELL", 1, 1, len(cell), cell))) from None
     step = steps_of(results)(found)
     if as_json:
-        click.echo(json.dumps({"cell": found.address, **asdict(step)}, ensure_ascii=False,
-                              indent=1))
+        click.echo(
+            json.dumps({"cell": found.address, **asdict(step)}, ensure_ascii=False, indent=1)
+        )
     else:
         click.echo("\n".join(_tree(step, 0)))
     return FINE
 
 
 @_command
-@click.argument("what", type=click.Choice(["models", "accelerators", "tiers", "workloads",
-                                           "dtypes", "formulas", "functions", "experiments"]))
+@click.argument(
+    "what",
+    type=click.Choice(
+        [
+            "models",
+            "accelerators",
+            "tiers",
+            "workloads",
+            "dtypes",
+            "formulas",
+            "functions",
+            "experiments",
+        ]
+    ),
+)
 @as_json
 def list(what: str, as_json: bool) -> int:
     """List what can be named in an experiment.
@@ -212,8 +243,11 @@ def list(what: str, as_json: bool) -> int:
 
     headers, rows = listing(what)
     if as_json:
-        click.echo(json.dumps([dict(zip(headers, row, strict=True)) for row in rows],
-                              ensure_ascii=False, indent=1))
+        click.echo(
+            json.dumps(
+                [dict(zip(headers, row, strict=True)) for row in rows], ensure_ascii=False, indent=1
+            )
+        )
         return FINE
     from tabulate import tabulate
 

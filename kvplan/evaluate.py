@@ -81,8 +81,9 @@ class Numbers:
         if quantity.per == "layer_group":
             if not self.binding.groups:
                 raise ValueProblem(f"'{quantity.name}' needs a model", "", "uses: {model: ...}")
-            return tuple(self.group_value(quantity.name, i)
-                         for i in range(len(self.binding.groups)))
+            return tuple(
+                self.group_value(quantity.name, i) for i in range(len(self.binding.groups))
+            )
         if quantity.name in self.swept:
             return self.swept[quantity.name]
         if quantity.name in self.binding.givens:
@@ -108,10 +109,12 @@ class Numbers:
             elif quantity.is_input:
                 raise missing_input(quantity, f" (layer group '{group.name}')")
             else:
-                formula = self.registry.choose(quantity, group.kind, self.binding.engine,
-                                               {*group.givens, *self.binding.givens})
-                known[name] = self._run(quantity, formula.function,
-                                        [self.group_value(n, index) for n in formula.needs])
+                formula = self.registry.choose(
+                    quantity, group.kind, self.binding.engine, {*group.givens, *self.binding.givens}
+                )
+                known[name] = self._run(
+                    quantity, formula.function, [self.group_value(n, index) for n in formula.needs]
+                )
         return known[name]
 
     def _run(self, quantity: Quantity, function: Any, arguments: list[Any]) -> Any:
@@ -126,9 +129,13 @@ class Numbers:
 def missing_input(quantity: Quantity, where: str = "") -> ValueProblem:
     """An input nobody gave: an error, never a default."""
     sample = "1" if not any(quantity.unit.exponents) else f"1 {quantity.show.text}"
-    return ValueProblem(f"'{quantity.name}' is not given{where}", quantity.doc,
-                        "give a workload" if quantity.per == "request"
-                        else f'add {quantity.name}: "{sample}" to uses, with or the row')
+    return ValueProblem(
+        f"'{quantity.name}' is not given{where}",
+        quantity.doc,
+        "give a workload"
+        if quantity.per == "request"
+        else f'add {quantity.name}: "{sample}" to uses, with or the row',
+    )
 
 
 def sweep(binding: Binding, swept: Mapping[str, Any], names: list[str]) -> list[Any]:
@@ -145,12 +152,18 @@ def _evaluate_wish(wish: Wish, numbers: Numbers, outer: Mapping[str, Any]) -> An
         value = numbers.value(wish.quantity)
         if isinstance(value, tuple):
             if len(set(value)) != 1:
-                raise ValueProblem(f"'{wish.quantity}' differs between the layer groups of the "
-                                   "model", "", "ask for a quantity of the whole model")
+                raise ValueProblem(
+                    f"'{wish.quantity}' differs between the layer groups of the model",
+                    "",
+                    "ask for a quantity of the whole model",
+                )
             return value[0]
         if numbers.registry[wish.quantity].per == "request":
-            raise ValueProblem(f"'{wish.quantity}' has one value a request", "",
-                               "ask for a quantity of the whole workload")
+            raise ValueProblem(
+                f"'{wish.quantity}' has one value a request",
+                "",
+                "ask for a quantity of the whole workload",
+            )
         return value
     if wish.expression:
         return wish.expression.evaluate(lookup, OPS)
@@ -166,6 +179,7 @@ def _names(wish: Wish, lookup: Any) -> str:
     assert wish.name_list
     found = []
     for binding in wish.name_list.bindings:
+
         def inside(name: str, binding: Binding = binding) -> Any:
             return binding.givens[name].value if name in binding.givens else lookup(name)
 
@@ -176,8 +190,11 @@ def _names(wish: Wish, lookup: Any) -> str:
 
 def _label(wish: Wish, binding: Binding) -> str:
     if wish.label not in binding.labels:
-        raise ValueProblem(f"there is no '{wish.label}' to label the row with", "",
-                           "labels: " + ", ".join(binding.labels))
+        raise ValueProblem(
+            f"there is no '{wish.label}' to label the row with",
+            "",
+            "labels: " + ", ".join(binding.labels),
+        )
     return binding.labels[wish.label]
 
 
@@ -202,8 +219,9 @@ def _table(plan: TablePlan, outer: Mapping[str, Any], problems: list[Problem]) -
     return TableResult(plan, rows)
 
 
-def _row(plan: TablePlan, index: int, outer: Mapping[str, Any],
-         problems: list[Problem]) -> tuple[Cell, ...]:
+def _row(
+    plan: TablePlan, index: int, outer: Mapping[str, Any], problems: list[Problem]
+) -> tuple[Cell, ...]:
     row = plan.rows[index]
     shared: dict[int, Numbers] = {}
     done: dict[str, Any] = {}
@@ -259,19 +277,27 @@ def _swept_table(plan: TablePlan, outer: Mapping[str, Any]) -> TableResult:
     import numpy
 
     first = plan.rows[0].bindings[0]
-    swept = {axis: numpy.array([row.bindings[0].givens[axis].value for row in plan.rows],
-                               dtype=numpy.float64) for axis in plan.axes}
+    swept = {
+        axis: numpy.array(
+            [row.bindings[0].givens[axis].value for row in plan.rows], dtype=numpy.float64
+        )
+        for axis in plan.axes
+    }
     columns = sweep_columns(plan.columns, first, swept, outer)
     lists = [numpy.broadcast_to(c, (len(plan.rows),)).tolist() for c in columns]
     rows = tuple(
-        tuple(Cell(f"{plan.name}[{row.address}].{w.key}", w, row.bindings[i], lists[i][r])
-              for i, w in enumerate(plan.columns))
-        for r, row in enumerate(plan.rows))
+        tuple(
+            Cell(f"{plan.name}[{row.address}].{w.key}", w, row.bindings[i], lists[i][r])
+            for i, w in enumerate(plan.columns)
+        )
+        for r, row in enumerate(plan.rows)
+    )
     return TableResult(plan, rows)
 
 
-def sweep_columns(wishes: tuple[Wish, ...], binding: Binding, swept: Mapping[str, Any],
-                  outer: Mapping[str, Any]) -> list[Any]:
+def sweep_columns(
+    wishes: tuple[Wish, ...], binding: Binding, swept: Mapping[str, Any], outer: Mapping[str, Any]
+) -> list[Any]:
     """The columns of a table over arrays of its axes; raises ValueProblem if not finite."""
     import numpy
 

@@ -18,8 +18,9 @@ from kvplan.workloads.lengths import Lengths
 
 def explain(results: Results) -> Callable[[Cell], Step]:
     """A function from a cell to the steps it rests on, which keeps what it has computed."""
-    rows = {id(cell): row for table in results.tables.values() for row in table.rows
-            for cell in row}
+    rows = {
+        id(cell): row for table in results.tables.values() for row in table.rows for cell in row
+    }
     kept: dict[int, Numbers] = {}
 
     def steps_of(cell: Cell) -> Step:
@@ -35,8 +36,9 @@ def lines(step: Step, depth: int = 0) -> list[str]:
     """A derivation as indented lines, each `name: symbol = formula = numbers = value`."""
     parts = [step.symbol, step.symbols, step.numbers, step.shown]
     text = " = ".join(part for part in dict.fromkeys(parts) if part)
-    return ["  " * depth + text] + [line for inner in step.steps
-                                    for line in lines(inner, depth + 1)]
+    return ["  " * depth + text] + [
+        line for inner in step.steps for line in lines(inner, depth + 1)
+    ]
 
 
 def flat(step: Step) -> list[Step]:
@@ -49,8 +51,9 @@ def flat(step: Step) -> list[Step]:
 
 
 class _Explainer:
-    def __init__(self, numbers: Numbers, around: Mapping[str, Cell],
-                 steps_of: Callable[[Cell], Step]) -> None:
+    def __init__(
+        self, numbers: Numbers, around: Mapping[str, Cell], steps_of: Callable[[Cell], Step]
+    ) -> None:
         self.numbers, self.binding, self.around = numbers, numbers.binding, around
         self.steps_of = steps_of
         self.registry = load_registry()
@@ -61,16 +64,28 @@ class _Explainer:
         if wish.quantity:
             step = self.quantity(self.registry[wish.quantity], None)
             return Step(**{**_fields(step), "shown": _with_base(step, cell, shown)})
-        expression = wish.expression or (wish.choice and wish.choice[0]) or (
-            wish.name_list and wish.name_list.when)
+        expression = (
+            wish.expression
+            or (wish.choice and wish.choice[0])
+            or (wish.name_list and wish.name_list.when)
+        )
         if not expression:
             return Step(wish.key, wish.key, "", "", shown, "A label.", "", str(wish.place))
         symbols, numbers, steps = self.expression(expression)
         if wish.choice:
             _, then, otherwise = wish.choice
             symbols = f"{symbols} ? {then} : {otherwise}"
-        return Step(wish.key, wish.key, symbols, numbers, shown, "Derived in the experiment.",
-                    "", str(wish.place), steps)
+        return Step(
+            wish.key,
+            wish.key,
+            symbols,
+            numbers,
+            shown,
+            "Derived in the experiment.",
+            "",
+            str(wish.place),
+            steps,
+        )
 
     def expression(self, expression: Expression) -> tuple[str, str, tuple[Step, ...]]:
         def lookup(name: str) -> Symbolic:
@@ -109,15 +124,32 @@ class _Explainer:
             if len(steps) == 1:
                 return steps[0]
             shown = ", ".join(step.shown for step in steps)
-            return Step(quantity.name, quantity.symbol, "", "", shown, quantity.doc,
-                        quantity.source, "", steps)
+            return Step(
+                quantity.name,
+                quantity.symbol,
+                "",
+                "",
+                shown,
+                quantity.doc,
+                quantity.source,
+                "",
+                steps,
+            )
         group = self.binding.groups[index] if index is not None else None
         given = self._given(quantity.name, group)
         if given:
             return _input(quantity, given, group)
         if quantity.constant is not None:
-            return Step(quantity.name, quantity.symbol, "", "", _shown(quantity.constant, quantity),
-                        quantity.doc, quantity.source, "")
+            return Step(
+                quantity.name,
+                quantity.symbol,
+                "",
+                "",
+                _shown(quantity.constant, quantity),
+                quantity.doc,
+                quantity.source,
+                "",
+            )
         return self._computed(quantity, group, index)
 
     def _given(self, name: str, group: Group | None) -> Given | None:
@@ -127,17 +159,28 @@ class _Explainer:
 
     def _computed(self, quantity: Quantity, group: Group | None, index: int | None) -> Step:
         names = {*(group.givens if group else ()), *self.binding.givens}
-        formula = self.registry.choose(quantity, group.kind if group else None,
-                                       self.binding.engine, names)
+        formula = self.registry.choose(
+            quantity, group.kind if group else None, self.binding.engine, names
+        )
         needs = [self.registry[name] for name in formula.needs]
         leaves = [self._leaf(need, index) for need in needs]
         made = formula.function(*leaves)
         value = self._value(quantity.name, index)
-        steps = tuple(self.quantity(need, index if need.per == "layer_group" else None)
-                      for need in needs)
+        steps = tuple(
+            self.quantity(need, index if need.per == "layer_group" else None) for need in needs
+        )
         text = made if isinstance(made, Symbolic) else Symbolic(numbers_of(made), numbers_of(made))
-        return Step(quantity.name, quantity.symbol, text.symbols, text.numbers,
-                    _shown(value, quantity), formula.doc, formula.source, "", steps)
+        return Step(
+            quantity.name,
+            quantity.symbol,
+            text.symbols,
+            text.numbers,
+            _shown(value, quantity),
+            formula.doc,
+            formula.source,
+            "",
+            steps,
+        )
 
     def _leaf(self, need: Quantity, index: int | None) -> Symbolic:
         value = self._value(need.name, index if need.per == "layer_group" else None)
@@ -171,5 +214,13 @@ def _shown(value: Any, quantity: Quantity) -> str:
 def _input(quantity: Quantity, given: Given, group: Group | None) -> Step:
     shown = given.text if isinstance(given.value, Lengths) else _shown(given.value, quantity)
     source = str(given.source) if given.source else "given in the experiment"
-    return Step(quantity.name, quantity.symbol, "", "", shown, quantity.doc, source,
-                str(given.place) if given.place else "")
+    return Step(
+        quantity.name,
+        quantity.symbol,
+        "",
+        "",
+        shown,
+        quantity.doc,
+        source,
+        str(given.place) if given.place else "",
+    )

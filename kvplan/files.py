@@ -37,6 +37,9 @@ def _umask() -> int:
 
 
 def _problem(path: Path, error: OSError) -> Problem:
-    return Problem(f"cannot be written: {error.strerror or error}",
-                   "the file is as it was before", "free space, or choose a folder with -o",
-                   Place(path.as_posix()))
+    return Problem(
+        f"cannot be written: {error.strerror or error}",
+        "the file is as it was before",
+        "free space, or choose a folder with -o",
+        Place(path.as_posix()),
+    )

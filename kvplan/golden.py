@@ -30,14 +30,17 @@ class Difference:
     relative: str
 
     def __str__(self) -> str:
-        return (f"{self.address}: expected {self.expected}, obtained {self.obtained}"
-                + (f" ({self.relative})" if self.relative else ""))
+        return f"{self.address}: expected {self.expected}, obtained {self.obtained}" + (
+            f" ({self.relative})" if self.relative else ""
+        )
 
 
 def golden(results: Results, verdicts: tuple[Verdict, ...]) -> Golden:
     """All numbers and texts of an experiment by address, and what became of its claims."""
-    cells = [*results.values.values(),
-             *(cell for table in results.tables.values() for row in table.rows for cell in row)]
+    cells = [
+        *results.values.values(),
+        *(cell for table in results.tables.values() for row in table.rows for cell in row),
+    ]
     found: Golden = {}
     for cell in cells:
         unit = cell.wish.unit.text if cell.wish.unit and not cell.wish.is_text else "text"
@@ -55,8 +58,10 @@ def _rounded(value: Any) -> Any:
 
 def golden_text(name: str, cells: Golden) -> str:
     """The file: one cell a line, in the order of the experiment."""
-    lines = [f" {json.dumps(address, ensure_ascii=False)}: "
-             f"{json.dumps(cell, ensure_ascii=False)}" for address, cell in cells.items()]
+    lines = [
+        f" {json.dumps(address, ensure_ascii=False)}: {json.dumps(cell, ensure_ascii=False)}"
+        for address, cell in cells.items()
+    ]
     head = f'{{\n"experiment": {json.dumps(name)},\n"cells": {{\n'
     return head + ",\n".join(lines) + "\n}\n}\n"
 
@@ -68,12 +73,23 @@ def read_golden(path: Path, shown: str) -> Golden:
         data = json.loads(text)
         cells = data["cells"]
         assert all(set(cell) == {"value", "unit"} for cell in cells.values())
-    except (ValueError, KeyError, TypeError, AttributeError, AssertionError,
-            RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        AssertionError,
+        RecursionError,
+    ) as error:
         line = getattr(error, "lineno", 1)
-        raise KvplanError(Problem(
-            "not a whole golden file", "it is cut short or was edited by hand",
-            "restore it from version control, or: kvplan accept", Place(shown, line, 1))) from None
+        raise KvplanError(
+            Problem(
+                "not a whole golden file",
+                "it is cut short or was edited by hand",
+                "restore it from version control, or: kvplan accept",
+                Place(shown, line, 1),
+            )
+        ) from None
     return dict(cells)
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from kvplan.address import find_cell
-from kvplan.errors import KvplanError, Problem, ValueProblem
+from kvplan.errors import KvplanError, ValueProblem
 from kvplan.evaluate import sweep
 from kvplan.records import Binding, ClaimPlan, Results, Verdict
 from kvplan.resolve import step_points
@@ -24,8 +24,9 @@ def judge(results: Results) -> tuple[Verdict, ...]:
     verdicts, problems = [], []
     for claim in results.plan.claims:
         try:
-            verdicts.append(_constant(claim, results) if claim.constant
-                            else _measured(claim, results))
+            verdicts.append(
+                _constant(claim, results) if claim.constant else _measured(claim, results)
+            )
         except ValueProblem as error:
             problems.append(error.at(claim.place))
     if problems:
@@ -38,24 +39,33 @@ def _measured(claim: ClaimPlan, results: Results) -> Verdict:
     if isinstance(cell.value, str):
         raise ValueProblem(f"'{claim.cell}' is text; a claim needs a number")
     unit, digits = claim.unit, cell.wish.digits
-    holds = all(_within(cell.value, key, limit, claim.limits)
-                for key, limit in claim.limits.items())
+    holds = all(
+        _within(cell.value, key, limit, claim.limits) for key, limit in claim.limits.items()
+    )
     derived = _derive(claim, results.plan.binding)
     reason = ""
-    if derived is not None and not math.isclose(derived, cell.value, rel_tol=AGREEMENT,
-                                                abs_tol=1e-12):
-        reason = (f"the formula gives {show_quantity(cell.value, unit)}, the derivation "
-                  f"{show_quantity(derived, unit)}")
-    return Verdict(claim, holds, cell.value, _limits_text(claim.limits, unit, digits), derived,
-                   reason)
+    if derived is not None and not math.isclose(
+        derived, cell.value, rel_tol=AGREEMENT, abs_tol=1e-12
+    ):
+        reason = (
+            f"the formula gives {show_quantity(cell.value, unit)}, the derivation "
+            f"{show_quantity(derived, unit)}"
+        )
+    return Verdict(
+        claim, holds, cell.value, _limits_text(claim.limits, unit, digits), derived, reason
+    )
 
 
 def _within(value: float, key: str, limit: float, limits: Any) -> bool:
     if key == "expect":
         slack = limits.get("within", limits.get("within_share", 0) * abs(limit))
         return abs(value - limit) <= slack + AGREEMENT * max(abs(limit), abs(value))
-    bounds = {"at_least": value >= limit, "at_most": value <= limit,
-              "more_than": value > limit, "less_than": value < limit}
+    bounds = {
+        "at_least": value >= limit,
+        "at_most": value <= limit,
+        "more_than": value > limit,
+        "less_than": value < limit,
+    }
     return bounds.get(key, True)
 
 
@@ -69,8 +79,9 @@ def _limits_text(limits: Any, unit: Unit, digits: int | None) -> str:
         if "within_share" in limits:
             text += f" ± {limits['within_share'] * 100:g} %"
         parts.append(text)
-    parts += [f"{sign} {show_quantity(limits[key], unit)}"
-              for key, sign in words.items() if key in limits]
+    parts += [
+        f"{sign} {show_quantity(limits[key], unit)}" for key, sign in words.items() if key in limits
+    ]
     return " and ".join(parts)
 
 
@@ -90,8 +101,11 @@ def _derive(claim: ClaimPlan, binding: Binding) -> Any:
 
     value = claim.derivation.evaluate(lookup, PLAIN_FUNCTIONS)
     if isinstance(value, list):
-        raise ValueProblem(f"'{claim.derivation.text}' gives a series, not a number", "",
-                           "sum(), count() or first() it")
+        raise ValueProblem(
+            f"'{claim.derivation.text}' gives a series, not a number",
+            "",
+            "sum(), count() or first() it",
+        )
     return claim.derivation_unit.to_base(value)
 
 
@@ -104,8 +118,14 @@ def _constant(claim: ClaimPlan, results: Results) -> Verdict:
     low, high = float(values.min()), float(values.max())
     spread = (high - low) / max(abs(high), abs(low), 1e-300)
     points = max(len(axis) for axis in swept.values())
-    return Verdict(claim, bool(spread <= CONSTANT), spread,
-                   f"no change over {points:,} values of {', '.join(swept)}", None, "")
+    return Verdict(
+        claim,
+        bool(spread <= CONSTANT),
+        spread,
+        f"no change over {points:,} values of {', '.join(swept)}",
+        None,
+        "",
+    )
 
 
 def derivation_text(verdict: Verdict) -> str:

@@ -53,8 +53,10 @@ def write_reports(path: Path, overrides: tuple[str, ...], folder: Path | None) -
     experiment = done.results.plan.experiment
     target = folder or experiment.project / "reports"
     made = report(done.results, done.verdicts)
-    texts = {form: render(made, experiment.spec.template, experiment.project, form)
-             for form in ("md", "html")}
+    texts = {
+        form: render(made, experiment.spec.template, experiment.project, form)
+        for form in ("md", "html")
+    }
     written = []
     for form, text in texts.items():
         write_whole(target / f"{experiment.id}.{form}", text)
@@ -69,8 +71,9 @@ def check(path: Path) -> list[str]:
     digits = typed_digits(experiment)
     if digits:
         raise KvplanError(digits)
-    found = [f"{v.plan.place}: claim '{v.plan.id}' {_why(v)}"
-             for v in done.verdicts if not v.as_expected]
+    found = [
+        f"{v.plan.place}: claim '{v.plan.id}' {_why(v)}" for v in done.verdicts if not v.as_expected
+    ]
     found += _check_golden(experiment.project, experiment.id, done.golden)
     report_file = experiment.project / "reports" / f"{experiment.id}.md"
     return found + _check_report(report_file, experiment.id, done.text("md"))
@@ -98,8 +101,9 @@ def _check_report(file: Path, name: str, text: str) -> list[str]:
     before = read(file, shown, 50_000_000)
     if before == text:
         return []
-    changed = difflib.unified_diff(before.splitlines(), text.splitlines(), shown, "now", n=0,
-                                   lineterm="")
+    changed = difflib.unified_diff(
+        before.splitlines(), text.splitlines(), shown, "now", n=0, lineterm=""
+    )
     lines = [f"  {line}" for line in changed]
     more = [f"  ... {len(lines) - 20} more lines"] if len(lines) > 20 else []
     return [f"{shown}: differs; run: kvplan render experiments/{name}.yaml", *lines[:20], *more]
@@ -112,8 +116,11 @@ def orphans(project: Path) -> list[str]:
         return []
     known = {file.stem for file in folder.glob("*.yaml")}
     kept = [*(project / "golden").glob("*.json"), *(project / "reports").glob("*.md")]
-    return [f"{file.parent.name}/{file.name}: no experiment of this name; remove the file"
-            for file in sorted(kept) if file.stem not in known]
+    return [
+        f"{file.parent.name}/{file.name}: no experiment of this name; remove the file"
+        for file in sorted(kept)
+        if file.stem not in known
+    ]
 
 
 def accept(path: Path) -> list[str]:
@@ -144,17 +151,31 @@ def show(path: Path, overrides: tuple[str, ...] = ()) -> dict[str, object]:
     return {
         "experiment": results.plan.experiment.id,
         **({"overrides": list(overrides)} if overrides else {}),
-        "values": {key: {"value": cell.shown_value, "unit": _unit(cell)}
-                   for key, cell in results.values.items()},
-        "tables": {name: {
-            "columns": [{"key": w.key, "unit": "text" if w.is_text or not w.unit else w.unit.text}
-                        for w in table.plan.columns],
-            "rows": [{cell.wish.key: cell.shown_value for cell in row} for row in table.rows],
-        } for name, table in results.tables.items()},
-        "claims": [{"id": v.plan.id, "says": v.plan.says, "holds": v.holds,
-                    "as_expected": v.as_expected,
-                    "measured": _claimed(v.measured, v), "expected": _expected(v)}
-                   for v in done.verdicts],
+        "values": {
+            key: {"value": cell.shown_value, "unit": _unit(cell)}
+            for key, cell in results.values.items()
+        },
+        "tables": {
+            name: {
+                "columns": [
+                    {"key": w.key, "unit": "text" if w.is_text or not w.unit else w.unit.text}
+                    for w in table.plan.columns
+                ],
+                "rows": [{cell.wish.key: cell.shown_value for cell in row} for row in table.rows],
+            }
+            for name, table in results.tables.items()
+        },
+        "claims": [
+            {
+                "id": v.plan.id,
+                "says": v.plan.says,
+                "holds": v.holds,
+                "as_expected": v.as_expected,
+                "measured": _claimed(v.measured, v),
+                "expected": _expected(v),
+            }
+            for v in done.verdicts
+        ],
     }
 
 
@@ -169,4 +190,3 @@ def _claimed(value: float, verdict: Verdict) -> object:
 def _expected(verdict: Verdict) -> object:
     limits = verdict.plan.limits
     return _claimed(limits["expect"], verdict) if "expect" in limits else verdict.expected
-

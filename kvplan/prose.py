@@ -19,7 +19,9 @@ _CALL = re.compile(r"(?P<name>[a-z_]+)\((?P<rest>.*)\)", re.DOTALL)
 _ARGUMENTS = re.compile(
     r"""\s*(?P<quote>['"])(?P<text>(?:(?!(?P=quote)).)*)(?P=quote)\s*"""
     r"""(?:,\s*unit\s*=\s*(?P<uq>['"])(?P<unit>[^'"]*)(?P=uq)\s*)?"""
-    r"""(?:,\s*digits\s*=\s*(?P<digits>\d{1,2})\s*)?""", re.DOTALL)
+    r"""(?:,\s*digits\s*=\s*(?P<digits>\d{1,2})\s*)?""",
+    re.DOTALL,
+)
 # A run with digits that starts with a letter (H100, FP8, PCIe5) is a name, not a number.
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,%_-]*")
 _FORMS = 'write {{ cell("value") }}, {{ cell("table[row].column") }} or {{ cite("text") }}'
@@ -58,8 +60,11 @@ def _hole(match: re.Match[str], text: str, results: Results, place: Place) -> st
     if call["name"] == "cite":
         return arguments["text"]
     if call["name"] != "cell":
-        raise ValueProblem(f"unknown function '{call['name']}' in prose", "",
-                           suggest(call["name"], ("cell", "cite")) or _FORMS)
+        raise ValueProblem(
+            f"unknown function '{call['name']}' in prose",
+            "",
+            suggest(call["name"], ("cell", "cite")) or _FORMS,
+        )
     cell = find_cell(results, arguments["text"])
     if not arguments["unit"] and not arguments["digits"]:
         return escape(show_cell(cell))
@@ -77,11 +82,14 @@ def typed_digits(experiment: Experiment) -> list[Problem]:
         bare = _HOLE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
         for run in _RUN.finditer(bare):
             if run[0][0].isdigit():
-                found.append(Problem(
-                    f"the number '{run[0].rstrip('.,-')}' is typed into prose",
-                    "no formula keeps it right when an input changes",
-                    'write {{ cell("...") }}, or {{ cite("...") }} for a citation',
-                    _inside(experiment, path, text, run.start())))
+                found.append(
+                    Problem(
+                        f"the number '{run[0].rstrip('.,-')}' is typed into prose",
+                        "no formula keeps it right when an input changes",
+                        'write {{ cell("...") }}, or {{ cite("...") }} for a citation',
+                        _inside(experiment, path, text, run.start()),
+                    )
+                )
     return found
 
 

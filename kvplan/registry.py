@@ -31,9 +31,11 @@ class Formula:
 
     def fits(self, kind: str | None, engine: str | None, given: Collection[str]) -> bool:
         """Whether this variant is the one for a group's kind, an engine and what is given."""
-        return ((not self.kind or kind in self.kind)
-                and (not self.engine or engine in self.engine)
-                and all(name in given for name in self.given))
+        return (
+            (not self.kind or kind in self.kind)
+            and (not self.engine or engine in self.engine)
+            and all(name in given for name in self.given)
+        )
 
     @property
     def rank(self) -> int:
@@ -79,32 +81,65 @@ class Registry:
     def __contains__(self, name: object) -> bool:
         return name in self.quantities
 
-    def declare(self, name: str, unit: str, symbol: str, doc: str, *, show: str = "",
-                digits: int | None = None, **rest: Any) -> None:
+    def declare(
+        self,
+        name: str,
+        unit: str,
+        symbol: str,
+        doc: str,
+        *,
+        show: str = "",
+        digits: int | None = None,
+        **rest: Any,
+    ) -> None:
         """Adds an input or a constant; `unit` is a base unit, `show` the one it is printed in."""
         if name in self.quantities:
             raise ValueError(f"quantity {name} is declared twice")
         base = parse_unit(unit)
-        self.quantities[name] = Quantity(name, base, symbol, doc, digits=digits,
-                                         show=parse_unit(show or unit), **rest)
+        self.quantities[name] = Quantity(
+            name, base, symbol, doc, digits=digits, show=parse_unit(show or unit), **rest
+        )
 
-    def formula(self, *, unit: str, symbol: str, source: str, show: str = "",
-                digits: int | None = None, per: str | None = None, kind: str | tuple[str, ...] = (),
-                engine: str | tuple[str, ...] = (),
-                given: str | tuple[str, ...] = ()) -> Callable[[Function], Function]:
+    def formula(
+        self,
+        *,
+        unit: str,
+        symbol: str,
+        source: str,
+        show: str = "",
+        digits: int | None = None,
+        per: str | None = None,
+        kind: str | tuple[str, ...] = (),
+        engine: str | tuple[str, ...] = (),
+        given: str | tuple[str, ...] = (),
+    ) -> Callable[[Function], Function]:
         """Registers a function as a formula; its parameters are the names it depends on."""
 
         def register(function: Function) -> Function:
             name = function.__name__
             doc = inspect.getdoc(function) or ""
-            made = Formula(function, tuple(inspect.signature(function).parameters), source, doc,
-                           _tuple(kind), _tuple(engine), _tuple(given))
+            made = Formula(
+                function,
+                tuple(inspect.signature(function).parameters),
+                source,
+                doc,
+                _tuple(kind),
+                _tuple(engine),
+                _tuple(given),
+            )
             known = self.quantities.get(name)
             variants = (*known.variants, made) if known else (made,)
             self.quantities[name] = Quantity(
-                name, parse_unit(unit), symbol, known.doc if known else doc,
-                known.source if known else source, parse_unit(show or unit), digits, per,
-                variants=variants)
+                name,
+                parse_unit(unit),
+                symbol,
+                known.doc if known else doc,
+                known.source if known else source,
+                parse_unit(show or unit),
+                digits,
+                per,
+                variants=variants,
+            )
             return function
 
         return register
@@ -124,14 +159,18 @@ class Registry:
     def _unknown_names(self) -> list[str]:
         return [
             f"formula {q.name} needs '{need}', which nothing defines; {self.nearest(need)}"
-            for q, f in self._formulas() for need in f.needs if need not in self.quantities
+            for q, f in self._formulas()
+            for need in f.needs
+            if need not in self.quantities
         ] + [f"formula {q.name} has no source" for q, f in self._formulas() if not f.source]
 
     def _shared_symbols(self) -> list[str]:
         first: dict[str, str] = {}
-        return [f"{q.name} and {first[q.symbol]} share the symbol '{q.symbol}'"
-                for q in self.quantities.values()
-                if first.setdefault(q.symbol, q.name) != q.name]
+        return [
+            f"{q.name} and {first[q.symbol]} share the symbol '{q.symbol}'"
+            for q in self.quantities.values()
+            if first.setdefault(q.symbol, q.name) != q.name
+        ]
 
     def _cycles(self) -> list[str]:
         graph: dict[str, set[str]] = {}
@@ -154,19 +193,23 @@ class Registry:
                 continue
             unit = got if isinstance(got, Unit) else Unit()
             if not unit.same_dimension(quantity.unit):
-                found.append(f"formula {quantity.name}: declared {quantity.unit.dimension}, "
-                             f"computes {unit.dimension}")
+                found.append(
+                    f"formula {quantity.name}: declared {quantity.unit.dimension}, "
+                    f"computes {unit.dimension}"
+                )
             elif unit.spread not in (None, quantity.per):
-                found.append(f"formula {quantity.name}: computes one value per {unit.spread}; "
-                             "use total()")
+                found.append(
+                    f"formula {quantity.name}: computes one value per {unit.spread}; use total()"
+                )
         return found
 
     def _unit_for_check(self, name: str) -> Unit:
         quantity = self.quantities[name]
         return Unit(quantity.unit.exponents, spread=quantity.per)
 
-    def choose(self, quantity: Quantity, kind: str | None, engine: str | None,
-               given: Collection[str]) -> Formula:
+    def choose(
+        self, quantity: Quantity, kind: str | None, engine: str | None, given: Collection[str]
+    ) -> Formula:
         """The variant that fits best; raises ValueProblem when none does."""
         fitting = [f for f in quantity.variants if f.fits(kind, engine, given)]
         if not fitting:
@@ -177,7 +220,8 @@ class Registry:
             raise ValueProblem(
                 f"no formula gives '{quantity.name}' for kind '{kind}', engine '{engine}'",
                 "kvplan does not fall back to a formula made for something else",
-                "; ".join(known))
+                "; ".join(known),
+            )
         return max(fitting, key=lambda f: f.rank)
 
 

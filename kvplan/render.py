@@ -84,15 +84,21 @@ def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
     fill = filler(experiment, results, problems)
     steps_of = explain(results)
     made = Report(
-        id=experiment.id, title=escape(spec.title), question=fill(("question",), spec.question),
-        source=escape(spec.source or ""), overrides=plan.overrides,
-        inputs=_inputs(results, steps_of), formulas=_formulas(results, steps_of),
+        id=experiment.id,
+        title=escape(spec.title),
+        question=fill(("question",), spec.question),
+        source=escape(spec.source or ""),
+        overrides=plan.overrides,
+        inputs=_inputs(results, steps_of),
+        formulas=_formulas(results, steps_of),
         values=shown_values(results),
         value_work={c.address: "\n".join(lines(steps_of(c))) for c in results.values.values()},
         tables=tuple(_table_view(results, t, fill, steps_of) for t in tables(results)),
-        takeaway=fill(("takeaway",), spec.takeaway), text=fill(("text",), spec.text),
+        takeaway=fill(("takeaway",), spec.takeaway),
+        text=fill(("text",), spec.text),
         caveats=tuple(fill(("caveats", i), c) for i, c in enumerate(spec.caveats)),
-        claims=tuple(_claim(v, i, fill) for i, v in enumerate(verdicts)))
+        claims=tuple(_claim(v, i, fill) for i, v in enumerate(verdicts)),
+    )
     if problems:
         raise KvplanError(problems)
     return made
@@ -107,16 +113,21 @@ def render(made: Report, template: str, project: Path, form: str) -> str:
 
 def _table_view(results: Results, table: ShownTable, fill: Filler, steps_of: Any) -> TableView:
     cells = [cell for row in results.tables[table.name].rows for cell in row]
-    work = {cell.address: "\n".join(lines(steps_of(cell)))
-            for cell in cells[:MAX_EXPLAINED_CELLS] if not cell.wish.label}
+    work = {
+        cell.address: "\n".join(lines(steps_of(cell)))
+        for cell in cells[:MAX_EXPLAINED_CELLS]
+        if not cell.wish.label
+    }
     note = fill(("tables", table.name, "note"), table.note) if table.note else ""
     return TableView(table, pipe_table(table), note, work)
 
 
 def _sample_cells(results: Results) -> list[Cell]:
     """The values, and the first row of every table: what the formulas are shown on."""
-    return [*results.values.values(),
-            *(cell for table in results.tables.values() for cell in table.rows[0])]
+    return [
+        *results.values.values(),
+        *(cell for table in results.tables.values() for cell in table.rows[0]),
+    ]
 
 
 def _all_steps(results: Results, steps_of: Any) -> list[Step]:
@@ -142,10 +153,16 @@ def _inputs(results: Results, steps_of: Any) -> tuple[InputLine, ...]:
         given = binding.givens.get(step.name) or groups.get(step.name)
         fixed = given is not None or not step.place
         source = given.source if given else None
-        found.append(InputLine(
-            step.symbol, step.name, step.shown if fixed else "varied in the tables",
-            (str(source) if source else step.source) if fixed else "given in the experiment",
-            source.url if source else "", step.doc))
+        found.append(
+            InputLine(
+                step.symbol,
+                step.name,
+                step.shown if fixed else "varied in the tables",
+                (str(source) if source else step.source) if fixed else "given in the experiment",
+                source.url if source else "",
+                step.doc,
+            )
+        )
     return tuple(found)
 
 
@@ -156,10 +173,19 @@ def _claim(verdict: Verdict, index: int, fill: Filler) -> ClaimLine:
         word = "FAILS" if claim.holds else "HOLDS, expected to be refuted"
     if verdict.reason:
         word = "FAILS: " + verdict.reason
-    measured = ("constant" if verdict.holds else "not constant") if claim.constant else \
-        show_quantity(verdict.measured, claim.unit)
-    return ClaimLine(claim.id, escape(claim.says), word, verdict.as_expected, measured,
-                     verdict.expected, derivation_text(verdict),
-                     fill(("claims", index, "because"), claim.because), escape(claim.source or ""))
-
-
+    measured = (
+        ("constant" if verdict.holds else "not constant")
+        if claim.constant
+        else show_quantity(verdict.measured, claim.unit)
+    )
+    return ClaimLine(
+        claim.id,
+        escape(claim.says),
+        word,
+        verdict.as_expected,
+        measured,
+        verdict.expected,
+        derivation_text(verdict),
+        fill(("claims", index, "because"), claim.because),
+        escape(claim.source or ""),
+    )

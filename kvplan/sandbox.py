@@ -11,8 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateNotFound
-from jinja2 import TemplateSyntaxError, UndefinedError, nodes
+from jinja2 import (
+    FileSystemLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    UndefinedError,
+    nodes,
+)
 from jinja2.exceptions import SecurityError, TemplateRuntimeError
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
@@ -24,8 +31,19 @@ MAX_SECONDS = 30.0
 _PACKAGED = Path(__file__).parent / "templates"
 _CHECKOUT = Path(__file__).parent.parent / "templates"
 # Templates lay out; arithmetic belongs to formulas, and grown text or code to nobody.
-_FORBIDDEN = (nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow,
-              nodes.Concat, nodes.Slice, nodes.AssignBlock, nodes.Include)
+_FORBIDDEN = (
+    nodes.Add,
+    nodes.Sub,
+    nodes.Mul,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Mod,
+    nodes.Pow,
+    nodes.Concat,
+    nodes.Slice,
+    nodes.AssignBlock,
+    nodes.Include,
+)
 _FILTERS = ("e", "escape", "join", "length")
 
 
@@ -33,8 +51,9 @@ class _Environment(SandboxedEnvironment):
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
         for node in tree.find_all(_FORBIDDEN):
-            raise TemplateSyntaxError(f"{type(node).__name__} is not allowed in a template",
-                                      node.lineno, name, filename)
+            raise TemplateSyntaxError(
+                f"{type(node).__name__} is not allowed in a template", node.lineno, name, filename
+            )
         return tree
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -48,9 +67,14 @@ class _Environment(SandboxedEnvironment):
 def _environment(folders: tuple[str, ...]) -> _Environment:
     from kvplan.markdown import html_of
 
-    env = _Environment(loader=FileSystemLoader(list(folders)), undefined=StrictUndefined,
-                       trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-                       autoescape=lambda name: bool(name and ".html" in name))
+    env = _Environment(
+        loader=FileSystemLoader(list(folders)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=lambda name: bool(name and ".html" in name),
+    )
     env.filters = {name: env.filters[name] for name in _FILTERS}
     env.filters["html"] = lambda text: Markup(html_of(str(text)))
     env.filters["unescaped"] = _unescaped
@@ -80,13 +104,29 @@ def render_template(name: str, project: Path, context: Mapping[str, Any]) -> str
             return "".join(_limited(env.get_template(name).generate(context)))
     except TemplateNotFound:
         known = sorted({f.name for folder in folders for f in folder.glob("*.j2")})
-        raise KvplanError(Problem(f"no template '{name}'", "templates: " + ", ".join(known),
-                                  "", Place(f"templates/{name}"))) from None
+        raise KvplanError(
+            Problem(
+                f"no template '{name}'",
+                "templates: " + ", ".join(known),
+                "",
+                Place(f"templates/{name}"),
+            )
+        ) from None
     except TemplateSyntaxError as error:
-        raise KvplanError(_problem(error.message or "", error.name or name, error.lineno,
-                                   folders)) from None
-    except (UndefinedError, SecurityError, TemplateRuntimeError, TemplateError, RecursionError,
-            TypeError, ValueError, KeyError, _TooMuch) as error:
+        raise KvplanError(
+            _problem(error.message or "", error.name or name, error.lineno, folders)
+        ) from None
+    except (
+        UndefinedError,
+        SecurityError,
+        TemplateRuntimeError,
+        TemplateError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        KeyError,
+        _TooMuch,
+    ) as error:
         where, line = _frame(error, name)
         raise KvplanError(_problem(str(error), where, line, folders)) from None
 
@@ -107,8 +147,7 @@ def _limited(chunks: Iterator[str]) -> Iterator[str]:
 @contextmanager
 def _time_limit() -> Iterator[None]:
     """Stops a template that loops on and on; only the main thread can be interrupted."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-            signal, "SIGALRM"):
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
         yield
         return
 
@@ -142,5 +181,9 @@ def _problem(what: str, name: str, line: int, folders: list[Path]) -> Problem:
     if file:
         content = file.read_text(encoding="utf-8", errors="replace").splitlines()
         text = content[line - 1] if 0 < line <= len(content) else ""
-    return Problem(f"template error: {what}", "", "templates print records; they compute nothing",
-                   Place(f"templates/{name}", line, 1, max(1, len(text)), text))
+    return Problem(
+        f"template error: {what}",
+        "",
+        "templates print records; they compute nothing",
+        Place(f"templates/{name}", line, 1, max(1, len(text)), text),
+    )

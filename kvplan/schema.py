@@ -62,8 +62,12 @@ class Column(Wanted):
 _COLUMN_SCHEMA = {
     "anyOf": [
         {"type": "string", "description": "a quantity; the column bears its name"},
-        {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {
-            "anyOf": [{"type": "string"}, {"$ref": "#/$defs/Wanted"}]}},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Wanted"}]},
+        },
     ]
 }
 WantedValue = Annotated[Wanted, BeforeValidator(_short_value)]
@@ -102,7 +106,8 @@ class Claim(_Strict):
     more_than: Scalar | None = None
     less_than: Scalar | None = None
     derivation: str | None = Field(
-        None, description="the same number from literals and inputs, without registry formulas")
+        None, description="the same number from literals and inputs, without registry formulas"
+    )
     unit: str | None = Field(None, description="the unit of the derivation")
     constant: str | None = Field(None, description="a quantity that must not change over 'over'")
     over: dict[str, Steps] | None = None
@@ -134,7 +139,8 @@ def json_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     definitions["Table"]["properties"]["columns"]["items"] = _COLUMN_SCHEMA
     schema["properties"]["values"]["additionalProperties"] = {
-        "anyOf": [{"type": "string"}, {"$ref": "#/$defs/Wanted"}]}
+        "anyOf": [{"type": "string"}, {"$ref": "#/$defs/Wanted"}]
+    }
     definitions.pop("Column")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return schema

@@ -54,11 +54,17 @@ def start(name: str) -> Path:
     """Writes the start; refuses to overwrite."""
     path = Path("experiments") / f"{name}.yaml"
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,79}", name):
-        raise KvplanError(Problem(f"'{name}' cannot be an experiment's id", "",
-                                  "use small letters, digits and _, starting with a letter",
-                                  Place("NAME", 1, 1, len(name), name)))
+        raise KvplanError(
+            Problem(
+                f"'{name}' cannot be an experiment's id",
+                "",
+                "use small letters, digits and _, starting with a letter",
+                Place("NAME", 1, 1, len(name), name),
+            )
+        )
     if path.exists():
-        raise KvplanError(Problem("the file exists already", "", "choose another name",
-                                  Place(path.as_posix())))
+        raise KvplanError(
+            Problem("the file exists already", "", "choose another name", Place(path.as_posix()))
+        )
     write_whole(path, START)
     return path

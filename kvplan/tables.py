@@ -13,14 +13,17 @@ def tables(results: Results) -> tuple[ShownTable, ...]:
 
 def shown_values(results: Results) -> tuple[tuple[str, ShownCell], ...]:
     """The named values, each with its title."""
-    return tuple((cell.wish.title, ShownCell(show_cell(cell), cell.address, cell.wish.is_text))
-                 for cell in results.values.values())
+    return tuple(
+        (cell.wish.title, ShownCell(show_cell(cell), cell.address, cell.wish.is_text))
+        for cell in results.values.values()
+    )
 
 
 def show_cell(cell: Cell) -> str:
     """A cell with its unit, as prose prints it."""
-    return show_quantity(cell.value, None if cell.wish.is_text else cell.wish.unit,
-                         cell.wish.digits)
+    return show_quantity(
+        cell.value, None if cell.wish.is_text else cell.wish.unit, cell.wish.digits
+    )
 
 
 def pipe_table(table: ShownTable) -> str:
@@ -29,14 +32,18 @@ def pipe_table(table: ShownTable) -> str:
 
     rows = [[escape(cell.text) for cell in row] for row in table.rows]
     align = ["left" if cell.is_text else "right" for cell in table.rows[0]]
-    return tabulate(rows, headers=[escape(h) for h in table.headers], tablefmt="pipe",
-                    disable_numparse=True, colalign=align)
+    return tabulate(
+        rows,
+        headers=[escape(h) for h in table.headers],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colalign=align,
+    )
 
 
 def escape(text: str) -> str:
     """Text that Markdown prints as it is: no HTML, no table bars, one line."""
-    for char, instead in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"),
-                          ("\n", " ")):
+    for char, instead in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("\n", " ")):
         text = text.replace(char, instead)
     return text
 
@@ -44,8 +51,10 @@ def escape(text: str) -> str:
 def _table(table: TableResult) -> ShownTable:
     plan = table.plan
     headers = tuple(_header(wish) for wish in plan.columns)
-    rows = tuple(tuple(ShownCell(_cell_text(cell), cell.address, cell.wish.is_text)
-                       for cell in row) for row in table.rows)
+    rows = tuple(
+        tuple(ShownCell(_cell_text(cell), cell.address, cell.wish.is_text) for cell in row)
+        for row in table.rows
+    )
     return ShownTable(plan.name, plan.title, plan.note or "", headers, rows)
 
 

@@ -55,7 +55,9 @@ def read(path: Path, shown: str | None = None, limit: int = MAX_BYTES) -> str:
         raise KvplanError(_unreadable(path, name, error)) from None
     if len(raw) > limit:
         why = f"files may have up to {limit:,} bytes; this one has more"
-        raise KvplanError(Problem("the file is too large", why, "split it by question", Place(name)))
+        raise KvplanError(
+            Problem("the file is too large", why, "split it by question", Place(name))
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -132,13 +134,23 @@ class _Builder:
             if kind == "DocumentStartEvent":
                 documents += 1
                 if documents > 1:
-                    self._fail(event, "a second document begins", "a file holds one document",
-                               "remove the '---' or split the file")
+                    self._fail(
+                        event,
+                        "a second document begins",
+                        "a file holds one document",
+                        "remove the '---' or split the file",
+                    )
             elif kind not in ("StreamStartEvent", "StreamEndEvent", "DocumentEndEvent"):
                 data = self._node(event, ())
         if not documents or data is None:
-            self.problems.append(Problem("the file is empty", "", "kvplan new NAME writes a start",
-                                         Place(self.path, 1, 1)))
+            self.problems.append(
+                Problem(
+                    "the file is empty",
+                    "",
+                    "kvplan new NAME writes a start",
+                    Place(self.path, 1, 1),
+                )
+            )
         return data
 
     def _node(self, event: Any, path: Path_) -> Any:
@@ -147,8 +159,12 @@ class _Builder:
         if kind != "AliasEvent":
             self.values[path] = self._span(event)
         if getattr(event, "tag", None) not in (None, "!"):
-            self._fail(event, f"the tag '{event.tag}' is not allowed",
-                       "experiments are plain data; a tag could name code", "remove the tag")
+            self._fail(
+                event,
+                f"the tag '{event.tag}' is not allowed",
+                "experiments are plain data; a tag could name code",
+                "remove the tag",
+            )
         if kind == "AliasEvent":
             return self._alias(event, path)
         if kind == "ScalarEvent":
@@ -171,8 +187,13 @@ class _Builder:
 
     def _copy_places(self, data: Any, origin: Path_, path: Path_, event: Any) -> None:
         self._count(event, len(path))
-        items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(
-            data, list) else ()
+        items = (
+            data.items()
+            if isinstance(data, dict)
+            else enumerate(data)
+            if isinstance(data, list)
+            else ()
+        )
         for key, value in items:
             here, there = (*path, key), (*origin, key)
             self.values[here] = self.values.get(there, self._span(event))
@@ -198,14 +219,22 @@ class _Builder:
             key = str(event.value)
             here = (*path, key)
             if key == "<<" and not event.style:
-                self._fail(event, "merge keys ('<<') are not supported",
-                           "a reviewer should see each value where it is used", "write it out")
+                self._fail(
+                    event,
+                    "merge keys ('<<') are not supported",
+                    "a reviewer should see each value where it is used",
+                    "write it out",
+                )
             if here in self.keys:
                 line = self.keys[here][0]
-                self.problems.append(Problem(
-                    f"the key '{key}' stands here a second time",
-                    f"it stands first in line {line}; one of the two would be lost",
-                    "remove or rename one", self._place(event)))
+                self.problems.append(
+                    Problem(
+                        f"the key '{key}' stands here a second time",
+                        f"it stands first in line {line}; one of the two would be lost",
+                        "remove or rename one",
+                        self._place(event),
+                    )
+                )
             self.keys[here] = self._span(event)
             items[key] = self._node(next(self.events), here)
         return items
@@ -220,12 +249,19 @@ class _Builder:
             return text.lower() == "true"
         if _LEADING_ZERO.fullmatch(text):
             plain = text.replace("_", "").lstrip("+-0") or "0"
-            self._fail(event, f"'{text}' can be read as octal or as decimal",
-                       "YAML 1.1 and 1.2 disagree on a leading zero",
-                       f"write {plain}, or quote it if it is text")
+            self._fail(
+                event,
+                f"'{text}' can be read as octal or as decimal",
+                "YAML 1.1 and 1.2 disagree on a leading zero",
+                f"write {plain}, or quote it if it is text",
+            )
         if _NOT_FINITE.fullmatch(text):
-            self._fail(event, f"'{text}' is not a finite number",
-                       "a plan cannot be computed from it", "give a number, or quote it as text")
+            self._fail(
+                event,
+                f"'{text}' is not a finite number",
+                "a plan cannot be computed from it",
+                "give a number, or quote it as text",
+            )
         if _INT.fullmatch(text):
             if len(text) > 40:
                 self._fail(event, "the number has more than 40 digits", "", "use 1e12 style")
@@ -233,23 +269,35 @@ class _Builder:
         if _FLOAT.fullmatch(text):
             number = float(text.replace("_", ""))
             if not math.isfinite(number):
-                self._fail(event, f"'{text}' is larger than any number kvplan can hold",
-                           "", "check the exponent")
+                self._fail(
+                    event,
+                    f"'{text}' is larger than any number kvplan can hold",
+                    "",
+                    "check the exponent",
+                )
             return int(number) if number.is_integer() and abs(number) < 2**53 else number
         return text
 
     def _count(self, event: Any, depth: int) -> None:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            self._fail(event, f"the file expands to more than {MAX_NODES:,} values",
-                       "aliases multiply what they point to", "write fewer, or no aliases")
+            self._fail(
+                event,
+                f"the file expands to more than {MAX_NODES:,} values",
+                "aliases multiply what they point to",
+                "write fewer, or no aliases",
+            )
         if depth > MAX_DEPTH:
             self._fail(event, f"nested more than {MAX_DEPTH} levels deep", "", "flatten it")
 
     def _span(self, event: Any) -> tuple[int, int, int]:
         start, end = event.start_mark, event.end_mark
         one_line = start.line == end.line and type(event).__name__ == "ScalarEvent"
-        return start.line + 1, start.column + 1, max(1, end.column - start.column) if one_line else 1
+        return (
+            start.line + 1,
+            start.column + 1,
+            max(1, end.column - start.column) if one_line else 1,
+        )
 
     def _place(self, event: Any) -> Place:
         line, column, width = self._span(event)
@@ -267,4 +315,6 @@ class _Builder:
         fix = "check the indentation and quotes of this line and the one before"
         if "\t" in text[: column + 1]:
             reason, fix = "a tab cannot be used for indentation", "indent with spaces"
-        return Problem(f"not valid YAML: {reason}", "", fix, Place(self.path, line, column, 1, text))
+        return Problem(
+            f"not valid YAML: {reason}", "", fix, Place(self.path, line, column, 1, text)
+        )

@@ -72,9 +72,14 @@ class Catalog:
         if isinstance(raw, str):
             return self._named(kind, raw, document, path)
         if not isinstance(raw, dict):
-            raise KvplanError(Problem(
-                f"'{kind}' must be a catalog name or a mapping", "",
-                f"kvplan list {SHELVES[kind].word}s", document.place(path)))
+            raise KvplanError(
+                Problem(
+                    f"'{kind}' must be a catalog name or a mapping",
+                    "",
+                    f"kvplan list {SHELVES[kind].word}s",
+                    document.place(path),
+                )
+            )
         base = None
         if "use" in raw:
             base = self._named(kind, raw["use"], document, (*path, "use"))
@@ -89,13 +94,19 @@ class Catalog:
     def _named(self, kind: str, raw: object, document: Document, path: Path_) -> Entry:
         shelf, place = SHELVES[kind], document.place(path)
         name = str(raw)
-        found = self._document(kind, name) if isinstance(raw, str) and _NAME.fullmatch(
-            name) else None
+        found = (
+            self._document(kind, name) if isinstance(raw, str) and _NAME.fullmatch(name) else None
+        )
         if found is None:
             names = self.names(kind)
-            raise KvplanError(Problem(
-                f"unknown {shelf.word} '{name}'", f"the catalog has: {one_of(names)}",
-                suggest(name, names) or f"kvplan list {shelf.word}s, or write it inline", place))
+            raise KvplanError(
+                Problem(
+                    f"unknown {shelf.word} '{name}'",
+                    f"the catalog has: {one_of(names)}",
+                    suggest(name, names) or f"kvplan list {shelf.word}s, or write it inline",
+                    place,
+                )
+            )
         return _Reader(kind, found, (), name, found.path, None).entry(found.data)
 
     def _document(self, kind: str, name: str) -> Document | None:
@@ -116,8 +127,9 @@ class Catalog:
 class _Reader:
     """Turns one mapping (a catalog file, or inline) into an Entry, collecting its problems."""
 
-    def __init__(self, kind: str, document: Document, path: Path_, name: str, owner: str,
-                 base: Entry | None) -> None:
+    def __init__(
+        self, kind: str, document: Document, path: Path_, name: str, owner: str, base: Entry | None
+    ) -> None:
         self.kind, self.document, self.path, self.name = kind, document, path, name
         self.owner, self.base = owner, base
         self.registry = load_registry()
@@ -141,42 +153,71 @@ class _Reader:
         if base and groups is None:
             groups = self._override_groups(base.groups, givens)
         if self.kind == "model" and not groups:
-            self._fail("a model needs 'groups', the layers by kind",
-                       "bytes per token follow from them", "groups:\n  - {kind: full, layers: 32, "
-                       "query_heads: 32, kv_heads: 8, head_dim: 128 element/token}")
+            self._fail(
+                "a model needs 'groups', the layers by kind",
+                "bytes per token follow from them",
+                "groups:\n  - {kind: full, layers: 32, "
+                "query_heads: 32, kv_heads: 8, head_dim: 128 element/token}",
+            )
         if self.problems:
             raise KvplanError(self.problems)
-        return Entry(self.name, title, str(raw.get("short", base.short if base else title)),
-                     givens, groups or (), source)
+        return Entry(
+            self.name,
+            title,
+            str(raw.get("short", base.short if base else title)),
+            givens,
+            groups or (),
+            source,
+        )
 
     def _place(self, *steps: str | int, key: bool = False) -> Place:
         return self.document.place((*self.path, *steps), key)
 
-    def _fail(self, what: str, why: str = "", fix: str = "", *steps: str | int,
-              key: bool = False) -> None:
+    def _fail(
+        self, what: str, why: str = "", fix: str = "", *steps: str | int, key: bool = False
+    ) -> None:
         self.problems.append(Problem(what, why, fix, self._place(*steps, key=key)))
 
     def _source(self, raw: dict[str, Any]) -> Source | None:
         given = raw.get("source")
-        if isinstance(given, dict) and isinstance(given.get("title"), str) and set(given) <= {
-                "title", "url", "seen"}:
+        if (
+            isinstance(given, dict)
+            and isinstance(given.get("title"), str)
+            and set(given) <= {"title", "url", "seen"}
+        ):
             return Source(given["title"], str(given.get("url", "")), str(given.get("seen", "")))
         if isinstance(given, str):
             return Source(given)
         if given is not None or not self.inline:
-            self._fail("an entry needs a source", "every number must be traceable",
-                       "source: {title: ..., url: ..., seen: 2026-01-31}", "source")
+            self._fail(
+                "an entry needs a source",
+                "every number must be traceable",
+                "source: {title: ..., url: ..., seen: 2026-01-31}",
+                "source",
+            )
         return self.base.source if self.base else None
 
-    def _field(self, key: str, value: object, source: Source | None,
-               givens: dict[str, Given], *steps: str | int, group: bool = False) -> None:
+    def _field(
+        self,
+        key: str,
+        value: object,
+        source: Source | None,
+        givens: dict[str, Given],
+        *steps: str | int,
+        group: bool = False,
+    ) -> None:
         name = SHELVES[self.kind].rename.get(key, key)
         quantity = self.registry[name] if name in self.registry else None
         if quantity is None or quantity.constant is not None:
             known = [n for n, q in self.registry.quantities.items() if q.is_input]
-            self._fail(f"unknown key '{key}'", f"a {SHELVES[self.kind].word} may give inputs; "
-                       "kvplan list formulas names them", suggest(key, known), *steps, key,
-                       key=True)
+            self._fail(
+                f"unknown key '{key}'",
+                f"a {SHELVES[self.kind].word} may give inputs; kvplan list formulas names them",
+                suggest(key, known),
+                *steps,
+                key,
+                key=True,
+            )
             return
         where = (*steps, key)
         if isinstance(value, dict) and "value" in value:
@@ -184,8 +225,13 @@ class _Reader:
             source = Source(**own) if isinstance(own, dict) else Source(str(own)) if own else source
             value, where = value["value"], (*where, "value")
         if quantity.per == "layer_group" and not group and not self.base:
-            self._fail(f"'{key}' belongs to a layer group", "a model may have several kinds of "
-                       "layer", "move it under 'groups'", *where, key=True)
+            self._fail(
+                f"'{key}' belongs to a layer group",
+                "a model may have several kinds of layer",
+                "move it under 'groups'",
+                *where,
+                key=True,
+            )
             return
         try:
             givens[name] = given(quantity, value, self._place(*where), source, self.owner)
@@ -199,8 +245,9 @@ class _Reader:
             self.problems.append(error.at(self._place("lengths")))
             return
         for name in ("prompt_tokens", "output_tokens"):
-            givens[name] = Given(name, lengths, lengths.summary, self._place("lengths"), source,
-                                 self.owner)
+            givens[name] = Given(
+                name, lengths, lengths.summary, self._place("lengths"), source, self.owner
+            )
 
     def _groups(self, raw: dict[str, Any], source: Source | None) -> tuple[Group, ...] | None:
         given_groups = raw.get("groups")
@@ -218,9 +265,13 @@ class _Reader:
             return Group("", "", {})
         kind = raw.get("kind")
         if kind not in GROUP_KINDS:
-            self._fail(f"unknown kind of layer '{kind}'" if kind else "a layer group needs a kind",
-                       f"kinds: {', '.join(GROUP_KINDS)}", suggest(kind, GROUP_KINDS),
-                       *steps, "kind")
+            self._fail(
+                f"unknown kind of layer '{kind}'" if kind else "a layer group needs a kind",
+                f"kinds: {', '.join(GROUP_KINDS)}",
+                suggest(kind, GROUP_KINDS),
+                *steps,
+                "kind",
+            )
         givens: dict[str, Given] = {}
         for key, value in raw.items():
             if key not in ("kind", "name"):
@@ -229,28 +280,33 @@ class _Reader:
             self.problems.append(problem)
         return Group(str(raw.get("name", kind)), str(kind), givens)
 
-    def _override_groups(self, groups: tuple[Group, ...],
-                         givens: dict[str, Given]) -> tuple[Group, ...]:
+    def _override_groups(
+        self, groups: tuple[Group, ...], givens: dict[str, Given]
+    ) -> tuple[Group, ...]:
         mine = {n: givens.pop(n) for n in list(givens) if self.registry[n].per == "layer_group"}
         return override_groups(groups, mine.values(), self.problems)
 
 
-def given(quantity: Quantity, raw: object, place: Place | None, source: Source | None,
-          owner: str) -> Given:
+def given(
+    quantity: Quantity, raw: object, place: Place | None, source: Source | None, owner: str
+) -> Given:
     """A value of a quantity, converted and checked against its limits."""
     value = parse_quantity(raw, quantity.unit, quantity.name)
     shown = str(raw)
     if quantity.whole and value != int(value):
         raise ValueProblem(f"'{quantity.name}' must be a whole number, not {shown}")
     if quantity.above is not None and value <= quantity.above:
-        raise ValueProblem(f"'{quantity.name}' must be more than {quantity.above:g}, "
-                           f"not {shown}", quantity.doc)
+        raise ValueProblem(
+            f"'{quantity.name}' must be more than {quantity.above:g}, not {shown}", quantity.doc
+        )
     if quantity.at_least is not None and value < quantity.at_least:
-        raise ValueProblem(f"'{quantity.name}' must be at least {quantity.at_least:g}, "
-                           f"not {shown}", quantity.doc)
+        raise ValueProblem(
+            f"'{quantity.name}' must be at least {quantity.at_least:g}, not {shown}", quantity.doc
+        )
     if quantity.at_most is not None and value > quantity.at_most:
-        raise ValueProblem(f"'{quantity.name}' must be at most {quantity.at_most:g}, "
-                           f"not {shown}", quantity.doc)
+        raise ValueProblem(
+            f"'{quantity.name}' must be at most {quantity.at_most:g}, not {shown}", quantity.doc
+        )
     if abs(value) > 1e30:
         raise ValueProblem(f"'{quantity.name}' of {shown} is larger than any machine")
     return Given(quantity.name, value, shown, place, source, owner)
@@ -262,27 +318,47 @@ def check_group(givens: dict[str, Given]) -> list[Problem]:
     if not query or not kv:
         return []
     if kv.value > query.value:
-        return [Problem(f"{kv.value} KV heads are more than the {query.value} query heads",
-                        "each KV head serves one or more query heads",
-                        "check whether the two are swapped", kv.place)]
+        return [
+            Problem(
+                f"{kv.value} KV heads are more than the {query.value} query heads",
+                "each KV head serves one or more query heads",
+                "check whether the two are swapped",
+                kv.place,
+            )
+        ]
     if query.value % kv.value:
-        return [Problem(f"{kv.value} KV heads do not divide {query.value} query heads",
-                        "each KV head serves the same number of query heads",
-                        "read num_key_value_heads from the model's config", kv.place)]
+        return [
+            Problem(
+                f"{kv.value} KV heads do not divide {query.value} query heads",
+                "each KV head serves the same number of query heads",
+                "read num_key_value_heads from the model's config",
+                kv.place,
+            )
+        ]
     return []
 
 
-def override_groups(groups: tuple[Group, ...], overrides: Iterable[Given],
-                    problems: list[Problem]) -> tuple[Group, ...]:
+def override_groups(
+    groups: tuple[Group, ...], overrides: Iterable[Given], problems: list[Problem]
+) -> tuple[Group, ...]:
     """The groups with values of a layer replaced; only clear when one group has the value."""
     changed = list(groups)
     for one in overrides:
         holders = [i for i, g in enumerate(groups) if one.name in g.givens]
         if len(holders) != 1:
-            why = (f"{len(holders)} layer groups have it" if holders
-                   else "no layer group of the model has it")
-            problems.append(Problem(f"'{one.name}' cannot be overridden for this model", why,
-                                    "write the model inline with its groups", one.place))
+            why = (
+                f"{len(holders)} layer groups have it"
+                if holders
+                else "no layer group of the model has it"
+            )
+            problems.append(
+                Problem(
+                    f"'{one.name}' cannot be overridden for this model",
+                    why,
+                    "write the model inline with its groups",
+                    one.place,
+                )
+            )
             continue
         group = changed[holders[0]]
         changed[holders[0]] = Group(group.name, group.kind, {**group.givens, one.name: one})

@@ -4,22 +4,37 @@ from kvplan.registry import formula
 from kvplan.values.ops import floor_div
 
 
-@formula(unit="B", symbol="M_w", show="GiB", digits=1,
-         source="each weight is stored once; quantisation scales are left out")
+@formula(
+    unit="B",
+    symbol="M_w",
+    show="GiB",
+    digits=1,
+    source="each weight is stored once; quantisation scales are left out",
+)
 def weight_bytes(parameters, weight_element):
     """Bytes of the weights of one replica."""
     return parameters * weight_element
 
 
-@formula(unit="B", symbol="M_r", show="GiB", digits=1,
-         source="one replica is tensor_parallel accelerators")
+@formula(
+    unit="B",
+    symbol="M_r",
+    show="GiB",
+    digits=1,
+    source="one replica is tensor_parallel accelerators",
+)
 def replica_memory(tensor_parallel, device_memory):
     """Memory of all accelerators of a replica."""
     return tensor_parallel * device_memory
 
 
-@formula(unit="B", symbol="M_left", show="GiB", digits=1,
-         source="memory that is neither weights nor overhead; all three in bytes")
+@formula(
+    unit="B",
+    symbol="M_left",
+    show="GiB",
+    digits=1,
+    source="memory that is neither weights nor overhead; all three in bytes",
+)
 def memory_left_for_kv(replica_memory, weight_bytes, overhead):
     """Bytes left for KV; an engine's memory fraction and fragmentation are left out."""
     return replica_memory - weight_bytes - overhead

@@ -20,11 +20,13 @@ def preemption_probability(preemption_pressure):
 
 
 @formula(unit="token", symbol="T_re", source=ASSERTED)
-def reprefilled_tokens(preemption_probability, preemption_draws, draw_seed, prompt_mu,
-                       prompt_sigma):
+def reprefilled_tokens(
+    preemption_probability, preemption_draws, draw_seed, prompt_mu, prompt_sigma
+):
     """Tokens prefilled again over the decisions drawn."""
-    return reprefilled_in_draws(preemption_probability, preemption_draws, draw_seed, prompt_mu,
-                                prompt_sigma)
+    return reprefilled_in_draws(
+        preemption_probability, preemption_draws, draw_seed, prompt_mu, prompt_sigma
+    )
 
 
 @formula(unit="s", symbol="t_waste", show="ms", digits=0, source=ASSERTED)
@@ -34,18 +36,46 @@ def reprefill_time(reprefilled_tokens, prefill_time_per_token):
 
 
 @formula(unit="1", symbol="u_R", digits=2, source=ASSERTED)
-def cascade_occupancy(occupancy, preemption_onset, preemption_span, preemptions_per_round,
-                      occupancy_per_preemption, rounds):
+def cascade_occupancy(
+    occupancy,
+    preemption_onset,
+    preemption_span,
+    preemptions_per_round,
+    occupancy_per_preemption,
+    rounds,
+):
     """Occupancy after the rounds of a cascade."""
-    return occupancy_after(occupancy, preemption_onset, preemption_span, preemptions_per_round,
-                           occupancy_per_preemption, rounds)
+    return occupancy_after(
+        occupancy,
+        preemption_onset,
+        preemption_span,
+        preemptions_per_round,
+        occupancy_per_preemption,
+        rounds,
+    )
 
 
 @formula(unit="token", symbol="T_R", source=ASSERTED)
-def cascade_reprefilled_tokens(occupancy, preemption_onset, preemption_span,
-                               preemptions_per_round, occupancy_per_preemption, rounds,
-                               draw_seed, prompt_mu, prompt_sigma):
+def cascade_reprefilled_tokens(
+    occupancy,
+    preemption_onset,
+    preemption_span,
+    preemptions_per_round,
+    occupancy_per_preemption,
+    rounds,
+    draw_seed,
+    prompt_mu,
+    prompt_sigma,
+):
     """Tokens prefilled again over the rounds of a cascade."""
-    return reprefilled_in_rounds(occupancy, preemption_onset, preemption_span,
-                                 preemptions_per_round, occupancy_per_preemption, rounds,
-                                 draw_seed, prompt_mu, prompt_sigma)
+    return reprefilled_in_rounds(
+        occupancy,
+        preemption_onset,
+        preemption_span,
+        preemptions_per_round,
+        occupancy_per_preemption,
+        rounds,
+        draw_seed,
+        prompt_mu,
+        prompt_sigma,
+    )

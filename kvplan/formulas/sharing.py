@@ -105,8 +105,7 @@ def overlapping_batch(overlapping_pages, pool_pages, prefix_pages):
 @formula(unit="B", symbol="C_ov", show="GiB", digits=1, source=SHARED)
 def overlapping_held_bytes(overlapping_pages, overlapping_batch, prefix_pages, page, kv_per_token):
     """Bytes of the pages held, the prefix once."""
-    return ((sum_first(overlapping_pages, overlapping_batch) + prefix_pages) * page
-            * kv_per_token)
+    return (sum_first(overlapping_pages, overlapping_batch) + prefix_pages) * page * kv_per_token
 
 
 @formula(unit="B", symbol="C_ov,l", show="GiB", digits=1, source=SHARED)

@@ -51,7 +51,9 @@ def read_frame(reading: Reading) -> Frame:
     """Layers, width, vocabulary, tying and maximum length."""
     layers = reading.core("num_hidden_layers").value
     if layers > MOST_LAYERS:
-        reading.complain("num_hidden_layers", f"is {layers}", f"no model has more than {MOST_LAYERS}")
+        reading.complain(
+            "num_hidden_layers", f"is {layers}", f"no model has more than {MOST_LAYERS}"
+        )
         layers = 1
     return Frame(
         layers=layers,
@@ -84,7 +86,9 @@ def read_head_dim(reading: Reading, width: int, query: Figure) -> Figure:
     if reading.sound and width % query.value:
         message = f"is not stated, and hidden_size {width} is no multiple of {query.value} heads"
         reading.complain("head_dim", message, "give head_dim as published")
-    return Figure(max(width // query.value, 1), "hidden_size / num_attention_heads, no head_dim stated")
+    return Figure(
+        max(width // query.value, 1), "hidden_size / num_attention_heads, no head_dim stated"
+    )
 
 
 def attention_state(kind: LayerKind, heads: Heads, label: str = "") -> State:
@@ -182,5 +186,7 @@ def with_draft(reading: Reading, shape: Shape, key: str = "num_nextn_predict_lay
     extra = reading.optional(key, minimum=0)
     if extra is None or not extra.value or not shape.layers:
         return shape
-    reading.note(f"{extra.value} draft layer(s) by {key}, taken to keep what the last layer keeps; not in parameters")
+    reading.note(
+        f"{extra.value} draft layer(s) by {key}, taken to keep what the last layer keeps; not in parameters"
+    )
     return replace(shape, draft=shape.layers[-1:] * extra.value)

@@ -27,7 +27,9 @@ def read_t5(reading: Reading, family: Family) -> Shape:
     buckets = 2 * reading.count("relative_attention_num_buckets", 32) * query.value
     rest = encoder * (block + ff + 2 * width) + 2 * width + buckets
     tied = reading.flag("tie_word_embeddings", True)
-    reading.note("cross layers keep KV for the encoder's tokens: their number is an input of the plan")
+    reading.note(
+        "cross layers keep KV for the encoder's tokens: their number is an input of the plan"
+    )
     return Shape(
         layers=_layers(heads, decoder, 2 * block + ff + 3 * width),
         embedding=vocabulary * width * (1 if tied else 2),
@@ -62,7 +64,9 @@ def read_whisper(reading: Reading, family: Family) -> Shape:
     return Shape(layers, embedding, dense(rest), max_context=target)
 
 
-def _decoder_and_encoder(reading: Reading, width: int, own: int, cross: int) -> tuple[tuple[Layer, ...], int]:
+def _decoder_and_encoder(
+    reading: Reading, width: int, own: int, cross: int
+) -> tuple[tuple[Layer, ...], int]:
     """The decoder's layers, and the parameters of the encoder's."""
     query = reading.figure("decoder_attention_heads")
     size = Figure(max(width // query.value, 1), "d_model / decoder_attention_heads")

@@ -27,7 +27,9 @@ class Style:
     out_bias: bool | str = False
     mlp_bias: bool | str = False
     head_bias: bool | str = False
-    qk_norm: str = ""  # "head": over one head; "heads": over all heads; "halves": one head, scale and shift
+    qk_norm: str = (
+        ""  # "head": over one head; "heads": over all heads; "halves": one head, scale and shift
+    )
     qk_norm_key: str = ""  # the key that turns it on, if it can be off
     gated: bool = True  # three matrices in the MLP, else two
     norms: int = 2

@@ -69,11 +69,15 @@ def listed(key: str) -> Placement:
     def rule(reading: Reading, layers: int) -> list[bool]:
         chosen = reading.numbers(key)
         if chosen is None:
-            reading.complain(key, "is not stated: which layers attend is unknown", "use the config as published")
+            reading.complain(
+                key, "is not stated: which layers attend is unknown", "use the config as published"
+            )
             return [True] * layers
         beyond = [i for i in chosen if i >= layers]
         if beyond:
-            reading.complain(key, f"names layer {beyond[0]} of {layers}", "give the list as published")
+            reading.complain(
+                key, f"names layer {beyond[0]} of {layers}", "give the list as published"
+            )
         return [i in chosen for i in range(layers)]
 
     return rule
@@ -84,7 +88,11 @@ def minimax_types(reading: Reading, layers: int) -> list[bool]:
     kinds = reading.numbers("attn_type_list")
     if kinds is None:
         return [(i + 1) % 2 == 1 for i in range(layers)]
-    return [bool(k) for k in kinds] if reading.of_length("attn_type_list", kinds, layers) else [True] * layers
+    return (
+        [bool(k) for k in kinds]
+        if reading.of_length("attn_type_list", kinds, layers)
+        else [True] * layers
+    )
 
 
 def read_hybrid(placement: Placement, mixer: MixerReader) -> Callable[[Reading, Family], Shape]:
@@ -113,7 +121,9 @@ def read_hybrid(placement: Placement, mixer: MixerReader) -> Callable[[Reading, 
 def read_gdn_hybrid(reading: Reading, family: Family) -> Shape:
     """Qwen3-Next and Qwen3.5: gated delta net with full attention every few layers, draft layers with attention."""
     placement = placed_by_words("layer_types", every_interval)
-    shape = read_hybrid(placement, lambda r, f, h: read_gated_delta_net(r, f.width))(reading, family)
+    shape = read_hybrid(placement, lambda r, f, h: read_gated_delta_net(r, f.width))(
+        reading, family
+    )
     return with_draft(reading, shape, "mtp_num_hidden_layers")
 
 
@@ -176,11 +186,18 @@ def read_kimi_linear(reading: Reading, family: Family) -> Shape:
     full_gate = linear.flag("use_full_rank_gate")
     mixer = read_kda(linear, frame.width, full_gate)
     kept = mla_state(reading)
-    gate = family.style if not reading.flag("mla_use_output_gate") else replace(family.style, gate="full")
+    gate = (
+        family.style
+        if not reading.flag("mla_use_output_gate")
+        else replace(family.style, gate="full")
+    )
     latent = mla_weights(reading, frame.width, replace(family, style=gate))
     mixtures = _kimi_mixtures(reading, frame, family)
     layers = tuple(
-        Layer((kept if full else mixer.state,), dense((latent if full else mixer.weights) + 2 * frame.width) + ff)
+        Layer(
+            (kept if full else mixer.state,),
+            dense((latent if full else mixer.weights) + 2 * frame.width) + ff,
+        )
         for full, ff in zip(attends, mixtures, strict=True)
     )
     rest = outside(reading, frame, family.style)
@@ -191,7 +208,9 @@ def read_kimi_linear(reading: Reading, family: Family) -> Shape:
 def _kimi_layers(linear: Reading, layers: int) -> list[bool]:
     full, delta = linear.numbers("full_attn_layers", 1), linear.numbers("kda_layers", 1)
     if full is None or delta is None:
-        linear.complain("full_attn_layers", "or kda_layers is not stated", "use the config as published")
+        linear.complain(
+            "full_attn_layers", "or kda_layers is not stated", "use the config as published"
+        )
         return [True] * layers
     if sorted(full + delta) != list(range(1, layers + 1)):
         message = f"and kda_layers do not name each of the {layers} layers once, counted from 1"
@@ -208,7 +227,11 @@ def _kimi_mixtures(reading: Reading, frame: Frame, family: Family) -> list[Weigh
     count, active = reading.count(family.experts.count), reading.count(family.experts.active)
     inner = reading.count(family.experts.width)
     shared = reading.count(family.experts.shared_count, 0, 0)
-    always = frame.width * count + parameters.mlp(frame.width, inner * shared) if shared else frame.width * count
+    always = (
+        frame.width * count + parameters.mlp(frame.width, inner * shared)
+        if shared
+        else frame.width * count
+    )
     always += 2 * frame.width * narrow.value
     always += narrow.value if reading.flag("latent_moe_use_norm") else 0
     mixture = parameters.experts(parameters.mlp(narrow.value, inner), count, active, always)
@@ -225,9 +248,13 @@ def read_rwkv(reading: Reading, family: Family) -> Shape:
         kept = state("recurrent", variant="rwkv4", inner_dim=width)
     else:
         if reading.sound and frame.width % size.value:
-            reading.complain("head_size", f"does not divide hidden_size {frame.width}", "give both as published")
+            reading.complain(
+                "head_size", f"does not divide hidden_size {frame.width}", "give both as published"
+            )
         heads = replace(size, value=frame.width // size.value, origin="hidden_size / head_size")
-        kept = state("recurrent", variant="rwkv", inner_dim=width, state_heads=heads, state_head_dim=size)
+        kept = state(
+            "recurrent", variant="rwkv", inner_dim=width, state_heads=heads, state_head_dim=size
+        )
     why = "the low-rank mixing matrices of RWKV are not in the config"
     layers = (Layer((kept,)),) * frame.layers
     return Shape(layers, frame.embedding, max_context=frame.max_context, uncounted=why)

@@ -81,7 +81,9 @@ def read_indexed_mla(reading: Reading, family: Family) -> Shape:
     keeping = mla_state(reading, "mla_indexed" if mixed else "", size)
     plain = mla_state(reading, "mla_shared_index" if mixed else "")
     layers = tuple(
-        Layer((keeping,), layer.weights + dense(indexer)) if has else replace(layer, states=(plain,))
+        Layer((keeping,), layer.weights + dense(indexer))
+        if has
+        else replace(layer, states=(plain,))
         for layer, has in zip(shape.layers, own, strict=True)
     )
     # A draft layer keeps an indexer key of its own, as the last full layer of the model does.
@@ -111,10 +113,16 @@ def read_longcat(reading: Reading, family: Family) -> Shape:
     plain = parameters.mlp(frame.width, reading.count("ffn_hidden_size"))
     count, zero = reading.count("n_routed_experts"), reading.count("zero_expert_num", 0, 0)
     one = parameters.mlp(frame.width, reading.count("expert_ffn_hidden_size"))
-    mixture = parameters.experts(one, count, reading.count("moe_topk"), frame.width * (count + zero))
+    mixture = parameters.experts(
+        one, count, reading.count("moe_topk"), frame.width * (count + zero)
+    )
     if zero:
-        reading.note("zero-computation experts make the active count of LongCat an upper bound: all chosen count here")
-    reading.note("each published layer has two attention sublayers; groups count sublayers, twice num_layers")
+        reading.note(
+            "zero-computation experts make the active count of LongCat an upper bound: all chosen count here"
+        )
+    reading.note(
+        "each published layer has two attention sublayers; groups count sublayers, twice num_layers"
+    )
     first = Layer((kept,), dense(mixer + plain) + mixture)
     second = Layer((kept,), dense(mixer + plain))
     draft = with_draft(reading, Shape((first,)), "num_nextn_predict_layers").draft
@@ -144,10 +152,16 @@ def _ratios(reading: Reading, layers: int) -> list[int]:
     listed = reading.numbers("compress_ratios")
     extra = reading.count("num_nextn_predict_layers", 0, 0)
     if listed is None:
-        rates = {"sliding_attention": 0, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
+        rates = {
+            "sliding_attention": 0,
+            "compressed_sparse_attention": 4,
+            "heavily_compressed_attention": 128,
+        }
         words = reading.words("layer_types", layers, tuple(rates))
         if words is None:
-            reading.complain("compress_ratios", "is not stated, nor layer_types", "use the config as published")
+            reading.complain(
+                "compress_ratios", "is not stated, nor layer_types", "use the config as published"
+            )
             return [0] * layers
         return [rates[w] for w in words]
     if len(listed) not in (layers, layers + extra):
@@ -172,7 +186,9 @@ def _v4_state(reading: Reading, ratio: int) -> State:
         return state("sliding_latent", **common)
     if _sparse(ratio):
         common["indexer_dim"] = reading.figure("index_head_dim")
-    return state("compressed", f"compressed_{ratio}", **common, ratio=Figure(ratio, "compress_ratios"))
+    return state(
+        "compressed", f"compressed_{ratio}", **common, ratio=Figure(ratio, "compress_ratios")
+    )
 
 
 def _sparse(ratio: int) -> bool:

@@ -42,7 +42,9 @@ def read_falcon(reading: Reading, family: Family) -> Shape:
     query = reading.core("num_attention_heads")
     if not new and reading.flag("multi_query", True):
         if reading.has("num_key_value_heads"):
-            reading.note("num_kv_heads is not used: multi_query without new_decoder_architecture is one KV head")
+            reading.note(
+                "num_kv_heads is not used: multi_query without new_decoder_architecture is one KV head"
+            )
         kv = Figure(1, "multi_query without new_decoder_architecture")
     else:
         kv = reading.figure("num_key_value_heads", query)
@@ -51,10 +53,16 @@ def read_falcon(reading: Reading, family: Family) -> Shape:
     bias = reading.flag("bias")
     style = replace(family.style, qkv_bias=bias, out_bias=bias)
     inner = reading.count("intermediate_size", 4 * frame.width)
-    two_norms = reading.raw("num_ln_in_parallel_attn", 2) == 2 if new else not reading.flag("parallel_attn", True)
+    two_norms = (
+        reading.raw("num_ln_in_parallel_attn", 2) == 2
+        if new
+        else not reading.flag("parallel_attn", True)
+    )
     reading.has("num_ln_in_parallel_attn")
     norms = (2 if two_norms else 1) * 2 * frame.width
-    mixer = heads.weights(frame.width, style, reading) + parameters.mlp(frame.width, inner, False, bias)
+    mixer = heads.weights(frame.width, style, reading) + parameters.mlp(
+        frame.width, inner, False, bias
+    )
     layer = Layer((attention_state(("full", None), heads),), dense(mixer + norms))
     rest = outside(reading, frame, family.style)
     return Shape((layer,) * frame.layers, frame.embedding, rest, max_context=frame.max_context)
@@ -66,9 +74,17 @@ def read_mpt(reading: Reading, family: Family) -> Shape:
     width = reading.core("hidden_size").value
     kind = attention.word("attn_type", "multihead_attention")
     query = reading.core("num_attention_heads").value
-    kv = {"multihead_attention": query, "multiquery_attention": 1, "grouped_query_attention": None}.get(kind, 0)
+    kv = {
+        "multihead_attention": query,
+        "multiquery_attention": 1,
+        "grouped_query_attention": None,
+    }.get(kind, 0)
     if kv == 0:
-        attention.complain("attn_type", f"is {kind!r}, not known here", "known are multihead, multiquery, grouped_query")
+        attention.complain(
+            "attn_type",
+            f"is {kind!r}, not known here",
+            "known are multihead, multiquery, grouped_query",
+        )
     kv = attention.count("kv_n_heads") if kv is None else kv
     ratio = reading.count("expansion_ratio", 4)
     learned = reading.flag("learned_pos_emb", True) and not attention.flag("alibi")
@@ -132,7 +148,9 @@ def read_jetmoe(reading: Reading, family: Family) -> Shape:
     query = Figure(kv.value * active, "num_key_value_heads x num_experts_per_tok")
     inner = kv.value * size.value
     # Router and bias of the attention mixture, its KV projection; router and bias of the MLP mixture; two norms.
-    heads = parameters.experts(2 * frame.width * inner, count, active, frame.width * (count + 1 + 2 * inner))
+    heads = parameters.experts(
+        2 * frame.width * inner, count, active, frame.width * (count + 1 + 2 * inner)
+    )
     one = parameters.mlp(frame.width, reading.count("intermediate_size"))
     mlps = parameters.experts(one, count, active, frame.width * (count + 1) + 2 * frame.width)
     kept = attention_state(("full", None), Heads(query, kv, size, size))
@@ -145,5 +163,3 @@ def read_minicpm_moe(reading: Reading, family: Family) -> Shape:
     """MiniCPM: dense, or with num_experts a mixture in every layer."""
     plain = not reading.has("num_experts")
     return read_decoder(reading, replace(family, experts=None) if plain else family)
-
-

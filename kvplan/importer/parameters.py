@@ -43,7 +43,9 @@ def short_convolution(channels: int, kernel: int, bias: bool = False) -> int:
     return channels * kernel + (channels if bias else 0)
 
 
-def mamba1(width: int, inner: int, states: int, kernel: int, rank: int, bias: bool, conv_bias: bool) -> int:
+def mamba1(
+    width: int, inner: int, states: int, kernel: int, rank: int, bias: bool, conv_bias: bool
+) -> int:
     """Mamba-1 (Gu and Dao 2023): in, convolution, x and dt projections, A, D, out; one head or several weigh the same."""
     return (
         linear(width, 2 * inner, bias)
@@ -57,7 +59,14 @@ def mamba1(width: int, inner: int, states: int, kernel: int, rank: int, bias: bo
 
 
 def mamba2(
-    width: int, inner: int, heads: int, groups: int, states: int, kernel: int, bias: bool, conv_bias: bool
+    width: int,
+    inner: int,
+    heads: int,
+    groups: int,
+    states: int,
+    kernel: int,
+    bias: bool,
+    conv_bias: bool,
 ) -> int:
     """Mamba-2 (Dao and Gu 2024): one in projection, convolution over x, B and C, A, D, dt bias, gated norm, out."""
     channels = inner + 2 * groups * states
@@ -71,7 +80,12 @@ def mamba2(
 
 
 def gated_delta_net(
-    width: int, key_heads: int, key_head_dim: int, value_heads: int, value_head_dim: int, kernel: int
+    width: int,
+    key_heads: int,
+    key_head_dim: int,
+    value_heads: int,
+    value_head_dim: int,
+    kernel: int,
 ) -> int:
     """Gated DeltaNet as in Qwen3-Next: q, k, v, z, two gates a value head, convolution, A, dt bias, norm, out."""
     keys, values = key_heads * key_head_dim, value_heads * value_head_dim
@@ -92,4 +106,6 @@ def count(shape: Shape) -> Parameters:
     for layer in shape.layers:
         sum_ = sum_ + layer.weights
     how = "counted from the shape: embeddings, projections, experts, norms"
-    return Parameters(sum_.total + shape.embedding, sum_.active + shape.embedding, shape.embedding, how)
+    return Parameters(
+        sum_.total + shape.embedding, sum_.active + shape.embedding, shape.embedding, how
+    )

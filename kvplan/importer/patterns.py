@@ -21,7 +21,9 @@ def all_full(reading: Reading, layers: int) -> list[LayerKind]:
     return [("full", None)] * layers
 
 
-def read_window(reading: Reading, key: str = "sliding_window", idle_if_longer: bool = False) -> Figure | None:
+def read_window(
+    reading: Reading, key: str = "sliding_window", idle_if_longer: bool = False
+) -> Figure | None:
     """The window in tokens, or None where it is null or off; complains if it exceeds the maximum length.
 
     `idle_if_longer` is for families that publish a window beyond the maximum length to say that there is none.
@@ -36,7 +38,9 @@ def read_window(reading: Reading, key: str = "sliding_window", idle_if_longer: b
     if window is None or longest is None or window.value <= longest.value:
         return window
     if idle_if_longer:
-        reading.note(f"{key} {window.value} exceeds max_position_embeddings {longest.value}: no window")
+        reading.note(
+            f"{key} {window.value} exceeds max_position_embeddings {longest.value}: no window"
+        )
         return None
     reading.complain(
         key,
@@ -81,7 +85,9 @@ def by_layer_types(period: int = 0, window_key: str = "sliding_window") -> KindR
 def _without_window(reading: Reading, kinds: list[str], key: str, stated: bool) -> list[LayerKind]:
     """Sliding layers without a window: wrong if layer_types names them, else the model has none."""
     if stated and reading.sound:
-        reading.complain(key, "is not stated, yet layer_types has sliding layers", f"give {key} as published")
+        reading.complain(
+            key, "is not stated, yet layer_types has sliding layers", f"give {key} as published"
+        )
     return [("full", None)] * len(kinds)
 
 

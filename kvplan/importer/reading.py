@@ -76,7 +76,9 @@ class Reading:
         """The object under a key, as a reading of its own; empty if there is none."""
         value, _ = self._find(name)
         if value is not None and not isinstance(value, dict):
-            self.complain(name, f"is {value!r}, an object is expected", f"give '{name}' as published")
+            self.complain(
+                name, f"is {value!r}, an object is expected", f"give '{name}' as published"
+            )
         inner = value if isinstance(value, dict) else {}
         return Reading(inner, self._at(name), self.config_class, {}, {}, self.record)
 
@@ -136,7 +138,9 @@ class Reading:
         if value is None:
             return str(self.defaults.get(name, default) or default)
         if not isinstance(value, str):
-            self.complain(origin, f"is {value!r}, a text is expected", f"give '{name}' as published")
+            self.complain(
+                origin, f"is {value!r}, a text is expected", f"give '{name}' as published"
+            )
             return default
         return value
 
@@ -162,7 +166,9 @@ class Reading:
         if value is None:
             return None
         if not isinstance(value, list):
-            self.complain(origin, f"is {value!r}, a list is expected", f"give '{name}' as published")
+            self.complain(
+                origin, f"is {value!r}, a list is expected", f"give '{name}' as published"
+            )
             return None
         return [self._whole(v, f"{origin}[{i}]", minimum) for i, v in enumerate(value)]
 

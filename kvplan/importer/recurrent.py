@@ -65,7 +65,9 @@ def expanded(reading: Reading, names: Names, width: int) -> Figure:
     expand = reading.raw(names.expand, 2)
     reading.has(names.expand)
     if isinstance(expand, bool) or not isinstance(expand, int | float) or expand <= 0:
-        reading.complain(names.expand, f"is {expand!r}, a positive number is expected", "give it as published")
+        reading.complain(
+            names.expand, f"is {expand!r}, a positive number is expected", "give it as published"
+        )
         expand = 1
     return Figure(int(expand * width), f"{names.expand} x hidden_size")
 

@@ -28,7 +28,9 @@ NEMOTRON_NAMES = Names(
     conv_bias="use_conv_bias",
 )
 _LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
-_WORDS = {"linear_attention": "mamba", "full_attention": "attention"} | {w: w for w in _LETTERS.values()}
+_WORDS = {"linear_attention": "mamba", "full_attention": "attention"} | {
+    w: w for w in _LETTERS.values()
+}
 
 
 def read_nemotron_h(reading: Reading, family: Family) -> Shape:
@@ -57,10 +59,14 @@ def _blocks(reading: Reading, words_key: str, letters_key: str) -> list[str]:
     unknown = sorted(set(letters) - set(_LETTERS))
     if unknown:
         known = ", ".join(f"{k} {v}" for k, v in _LETTERS.items())
-        reading.complain(letters_key, f"has unknown letters {''.join(unknown)}", f"known are {known}")
+        reading.complain(
+            letters_key, f"has unknown letters {''.join(unknown)}", f"known are {known}"
+        )
         return []
     if not letters and not words_key.startswith("mtp_"):
-        reading.complain(words_key, f"is not stated, nor {letters_key}", "use the config as published")
+        reading.complain(
+            words_key, f"is not stated, nor {letters_key}", "use the config as published"
+        )
     return [_LETTERS[c] for c in letters]
 
 
@@ -75,7 +81,9 @@ def _nemotron_layer(reading: Reading, frame: Frame, family: Family, name: str) -
         return Layer((attention_state(("full", None), heads),), norm + dense(weights))
     if name == "mlp":
         widths = reading.per_layer("intermediate_size", 1)
-        return Layer((NOTHING,), norm + dense(parameters.mlp(frame.width, widths[0].value, gated=False)))
+        return Layer(
+            (NOTHING,), norm + dense(parameters.mlp(frame.width, widths[0].value, gated=False))
+        )
     return Layer((NOTHING,), norm + _nemotron_mixture(reading, frame.width))
 
 
@@ -84,7 +92,9 @@ def _nemotron_mixture(reading: Reading, width: int) -> Weights:
     count, active = reading.count("n_routed_experts"), reading.count("num_experts_per_tok")
     latent = reading.optional("moe_latent_size")
     narrow = latent.value if latent else width
-    shared = reading.count("n_shared_experts", 1, 0) * reading.count("moe_shared_expert_intermediate_size", 0, 0)
+    shared = reading.count("n_shared_experts", 1, 0) * reading.count(
+        "moe_shared_expert_intermediate_size", 0, 0
+    )
     one = parameters.mlp(narrow, reading.count("moe_intermediate_size"), gated=False)
     always = width * count + (parameters.mlp(width, shared, gated=False) if shared else 0)
     return parameters.experts(one, count, active, always + (2 * width * narrow if latent else 0))
@@ -107,7 +117,9 @@ def _wide_heads_reading(reading: Reading, width: int) -> Reading:
     """The shared block sees the hidden state beside the embedding, so its heads divide twice the width."""
     heads = reading.count("num_attention_heads")
     wide = {"head_dim": 2 * width // heads, **reading.defaults}
-    return replace(reading, defaults=wide, aliases={**reading.aliases, "head_dim": ("attention_head_dim",)})
+    return replace(
+        reading, defaults=wide, aliases={**reading.aliases, "head_dim": ("attention_head_dim",)}
+    )
 
 
 def read_zamba(reading: Reading, family: Family) -> Shape:
@@ -118,11 +130,15 @@ def read_zamba(reading: Reading, family: Family) -> Shape:
     mixer = read_mamba1(reading, frame.width, Names())
     own = mixer.weights + frame.width
     inner = reading.count("intermediate_size")
-    block = _shared_block(frame.width, heads.query.value, heads.kv.value, heads.size.value, inner, gated=True)
+    block = _shared_block(
+        frame.width, heads.query.value, heads.kv.value, heads.size.value, inner, gated=True
+    )
     kept = attention_state(("full", None), heads)
     plain = Layer((mixer.state,), dense(own))
     both = Layer((kept, mixer.state), Weights(own + frame.width**2, own + frame.width**2 + block))
-    reading.note("the shared block exists once but runs at every hybrid layer: active parameters count each run")
+    reading.note(
+        "the shared block exists once but runs at every hybrid layer: active parameters count each run"
+    )
     layers = tuple(both if h else plain for h in hybrid)
     rest = outside(reading, frame, family.style) + Weights(block, 0)
     return Shape(layers, frame.embedding, rest, max_context=frame.max_context)
@@ -136,13 +152,25 @@ def _shared_block(width: int, query: int, kv: int, size: int, inner: int, gated:
 def read_zamba2(reading: Reading, family: Family) -> Shape:
     """Zamba2: Mamba-2 everywhere, num_mem_blocks shared blocks in turn, adapters of a low rank at each use."""
     frame = read_frame(reading)
-    default = ["mamba"] + (["mamba"] * 5 + ["hybrid"]) * 7 + ["mamba"] * 4 + ["hybrid"] + ["mamba"] * 3 + ["hybrid"]
+    default = (
+        ["mamba"]
+        + (["mamba"] * 5 + ["hybrid"]) * 7
+        + ["mamba"] * 4
+        + ["hybrid"]
+        + ["mamba"] * 3
+        + ["hybrid"]
+    )
     listed = reading.numbers("hybrid_layer_ids")
     if listed is not None and not reading.has("layers_block_type"):
         default = ["hybrid" if i in listed else "mamba" for i in range(frame.layers)]
     hybrid = _hybrid_layers(reading, frame.layers, default)
     heads = read_heads(_wide_heads_reading(reading, frame.width), frame.width)
-    names = Names(heads="n_mamba_heads", head_dim="mamba_headdim", groups="mamba_ngroups", conv_bias="use_conv_bias")
+    names = Names(
+        heads="n_mamba_heads",
+        head_dim="mamba_headdim",
+        groups="mamba_ngroups",
+        conv_bias="use_conv_bias",
+    )
     mixer = read_mamba2(reading, frame.width, names)
     own = mixer.weights + frame.width
     inner = reading.count("intermediate_size", 4 * frame.width)
@@ -153,7 +181,9 @@ def read_zamba2(reading: Reading, family: Family) -> Shape:
     kept = attention_state(("full", None), heads)
     plain = Layer((mixer.state,), dense(own))
     both = Layer((kept, mixer.state), Weights(own + adapters, own + adapters + block))
-    reading.note("shared blocks exist once but run at every hybrid layer: active parameters count each run")
+    reading.note(
+        "shared blocks exist once but run at every hybrid layer: active parameters count each run"
+    )
     rest = outside(reading, frame, family.style) + Weights(blocks * block, 0)
     layers = tuple(both if h else plain for h in hybrid)
     return Shape(layers, frame.embedding, rest, max_context=frame.max_context)
@@ -180,8 +210,8 @@ def read_recurrent_gemma(reading: Reading, family: Family) -> Shape:
     weights = heads.weights(frame.width, family.style, reading)
     attends = Layer((local,), dense(weights + after))
     recurs = Layer((mixer.state,), dense(mixer.weights + after))
-    layers = tuple(attends if cycle[i % len(cycle)] == "attention" else recurs for i in range(frame.layers))
+    layers = tuple(
+        attends if cycle[i % len(cycle)] == "attention" else recurs for i in range(frame.layers)
+    )
     rest = outside(reading, frame, family.style)
     return Shape(layers, frame.embedding, rest, max_context=frame.max_context)
-
-

@@ -29,7 +29,9 @@ def reuse(kept: State) -> State:
 
 def _last_layers_shared(reading: Reading, layers: int) -> int:
     """How many of the last layers reuse KV (Gemma 3n and 4); not all may."""
-    shared = reading.count("num_kv_shared_layers", reading.defaults.get("num_kv_shared_layers", 0), 0)
+    shared = reading.count(
+        "num_kv_shared_layers", reading.defaults.get("num_kv_shared_layers", 0), 0
+    )
     if shared >= layers and reading.sound:
         message = f"is {shared} of {layers} layers: none would be left to share from"
         reading.complain("num_kv_shared_layers", message, "give both as published")
@@ -76,7 +78,9 @@ def read_gemma4(reading: Reading, family: Family) -> Shape:
     same = reading.flag("attention_k_eq_v")
     own = frame.layers - _last_layers_shared(reading, frame.layers)
     side = reading.optional("hidden_size_per_layer_input", minimum=0)
-    extra = 4 * frame.width + (2 * frame.width * side.value + frame.width if side and side.value else 0)
+    extra = 4 * frame.width + (
+        2 * frame.width * side.value + frame.width if side and side.value else 0
+    )
     layers = []
     for i, (kind, ff) in enumerate(zip(kinds, _gemma4_mlps(reading, frame, own), strict=True)):
         heads = local if kind[0] == "sliding" else globally
@@ -89,7 +93,9 @@ def read_gemma4(reading: Reading, family: Family) -> Shape:
             kept = reuse(kept)
         layers.append(Layer((kept,), dense(weights + extra) + ff))
     if same:
-        reading.note("attention_k_eq_v: full layers project K and V at once, engines still store both")
+        reading.note(
+            "attention_k_eq_v: full layers project K and V at once, engines still store both"
+        )
     rest = outside(reading, frame, family.style)
     rest += _per_layer_table(reading, frame, side.value) if side and side.value else Weights()
     return Shape(tuple(layers), frame.embedding, rest, max_context=frame.max_context)
@@ -109,7 +115,10 @@ def _gemma4_mlps(reading: Reading, frame: Frame, own: int) -> list[Weights]:
     """A dense MLP everywhere, twice as wide in sharing layers if so configured, and beside it experts if enabled."""
     inner = reading.count("intermediate_size")
     wide = 2 if reading.flag("use_double_wide_mlp") else 1
-    plain = [dense(parameters.mlp(frame.width, inner * (wide if i >= own else 1))) for i in range(frame.layers)]
+    plain = [
+        dense(parameters.mlp(frame.width, inner * (wide if i >= own else 1)))
+        for i in range(frame.layers)
+    ]
     if not reading.flag("enable_moe_block"):
         return plain
     count, active = reading.count("num_experts"), reading.count("top_k_experts")
@@ -125,7 +134,11 @@ def read_mllama(reading: Reading, family: Family) -> Shape:
     crossing = reading.numbers("cross_attention_layers") or [3, 8, 13, 18, 23, 28, 33, 38]
     beyond = [i for i in crossing if i >= frame.layers]
     if beyond and reading.sound:
-        reading.complain("cross_attention_layers", f"names layer {beyond[0]} of {frame.layers}", "give it as published")
+        reading.complain(
+            "cross_attention_layers",
+            f"names layer {beyond[0]} of {frame.layers}",
+            "give it as published",
+        )
     cross = state("cross", query_heads=heads.query, kv_heads=heads.kv, head_dim=heads.size)
     weights = heads.weights(frame.width, family.style, reading) + 2 * frame.width
     gates = 2 * heads.size.value + 2
@@ -135,7 +148,9 @@ def read_mllama(reading: Reading, family: Family) -> Shape:
         else Layer((attention_state(("full", None), heads),), dense(weights) + ff)
         for i, ff in enumerate(feed_forward(reading, frame, family))
     )
-    reading.note("cross layers keep KV for vision tokens: their number is an input of the plan, not of this file")
+    reading.note(
+        "cross layers keep KV for vision tokens: their number is an input of the plan, not of this file"
+    )
     # Eight rows more than the vocabulary, for the image token, in the input embedding alone.
     rest = outside(reading, frame, family.style) + dense(8 * frame.width)
     return Shape(layers, frame.embedding, rest, max_context=frame.max_context)
@@ -182,7 +197,10 @@ def _nas_layer(reading: Reading, frame: Frame, family: Family, i: int) -> Layer:
         weights += frame.width**2 + frame.width
     elif not attention.flag("no_op"):
         query, sharing = reading.core("num_attention_heads"), attention.figure("n_heads_in_group")
-        kv = Figure(max(query.value // sharing.value, 1), "num_attention_heads / n_heads_in_group of each block")
+        kv = Figure(
+            max(query.value // sharing.value, 1),
+            "num_attention_heads / n_heads_in_group of each block",
+        )
         size = Figure(frame.width // query.value, "hidden_size / num_attention_heads")
         heads = Heads(query, kv, size, size)
         window = attention.optional("window_length")
@@ -201,8 +219,14 @@ def _nas_width(ffn: Reading, width: int) -> int:
     if stated:
         return stated.value
     multiple = ffn.raw("ffn_mult")
-    if isinstance(multiple, bool) or not isinstance(multiple, int | float) or not 0 < multiple < 1000:
-        ffn.complain("ffn_mult", f"is {multiple!r}, a positive number is expected", "give it as published")
+    if (
+        isinstance(multiple, bool)
+        or not isinstance(multiple, int | float)
+        or not 0 < multiple < 1000
+    ):
+        ffn.complain(
+            "ffn_mult", f"is {multiple!r}, a positive number is expected", "give it as published"
+        )
         return 256
     inner = int(2 * multiple * width / 3)
     return -(-inner // 256) * 256
@@ -236,7 +260,11 @@ def _mimo_kinds(reading: Reading, layers: int) -> list[bool]:
     """hybrid_layer_pattern holds 1 for sliding layers; else layer_types; else five sliding to one full."""
     listed = reading.numbers("hybrid_layer_pattern")
     if listed is not None:
-        return [bool(k) for k in listed] if reading.of_length("hybrid_layer_pattern", listed, layers) else [False] * layers
+        return (
+            [bool(k) for k in listed]
+            if reading.of_length("hybrid_layer_pattern", listed, layers)
+            else [False] * layers
+        )
     stated = reading.words("layer_types", layers, ("full_attention", "sliding_attention"))
     if stated:
         return [w == "sliding_attention" for w in stated]
@@ -253,7 +281,9 @@ def read_step3(reading: Reading, family: Family) -> Shape:
     kinds = by_layer_types()(reading, frame.layers)
     full = read_heads(reading, frame.width)
     other = reading.section("attention_other_setting")
-    query = reading.figure("num_sliding_attention_heads", other.figure("num_attention_heads", full.query))
+    query = reading.figure(
+        "num_sliding_attention_heads", other.figure("num_attention_heads", full.query)
+    )
     kv = other.figure("num_attention_groups", full.kv)
     sliding = replace(full, query=query, kv=kv)
     layers_read = []
@@ -262,11 +292,17 @@ def read_step3(reading: Reading, family: Family) -> Shape:
         weights = heads.weights(frame.width, family.style, reading) + 2 * frame.width
         layers_read.append(Layer((attention_state(kind, heads),), dense(weights) + ff))
     rest = outside(reading, frame, family.style)
-    return with_draft(reading, Shape(tuple(layers_read), frame.embedding, rest, max_context=frame.max_context))
+    return with_draft(
+        reading, Shape(tuple(layers_read), frame.embedding, rest, max_context=frame.max_context)
+    )
 
 
 def _covers_draft(key: str, value: object, padded: int) -> bool:
-    return key in ("layer_types", "mlp_layer_types") and isinstance(value, list) and len(value) == padded
+    return (
+        key in ("layer_types", "mlp_layer_types")
+        and isinstance(value, list)
+        and len(value) == padded
+    )
 
 
 def read_minimax_m3(reading: Reading, family: Family) -> Shape:
@@ -304,7 +340,11 @@ def read_arctic(reading: Reading, family: Family) -> Shape:
 
     shape = read_decoder(reading, family)
     frame = read_frame(reading)
-    residual = parameters.mlp(frame.width, frame.width) + frame.width if reading.flag("parallel_attn_mlp_res") else 0
+    residual = (
+        parameters.mlp(frame.width, frame.width) + frame.width
+        if reading.flag("parallel_attn_mlp_res")
+        else 0
+    )
     if family.experts is None or not has_experts(reading, family.experts):
         return shape
     sparse = family.experts.sparse(reading, frame.layers)

@@ -15,11 +15,16 @@ MAX_LENGTH = 500
 Lookup = Callable[[str], Any]
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
 
 
@@ -44,15 +49,21 @@ class Expression:
 def parse_expression(text: str, functions: Mapping[str, Any]) -> Expression:
     """An expression checked against the whitelist; errors carry the offset in the text."""
     if len(text) > MAX_LENGTH:
-        raise ValueProblem(f"the expression has more than {MAX_LENGTH} characters", "",
-                           "name a part of it under 'values'")
+        raise ValueProblem(
+            f"the expression has more than {MAX_LENGTH} characters",
+            "",
+            "name a part of it under 'values'",
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         offset = getattr(error, "offset", None)
-        raise ValueProblem(f"'{text.strip()}' is not an expression", "",
-                           "use names, numbers, + - * / and ( )",
-                           (offset or 1) - 1) from None
+        raise ValueProblem(
+            f"'{text.strip()}' is not an expression",
+            "",
+            "use names, numbers, + - * / and ( )",
+            (offset or 1) - 1,
+        ) from None
     names: list[str] = []
     _check(tree, functions, names)
     return Expression(text.strip(), tree, tuple(dict.fromkeys(names)))
@@ -75,16 +86,21 @@ def _check(node: ast.expr, functions: Mapping[str, Any], names: list[str]) -> No
         _check(node.comparators[0], functions, names)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in functions:
-            raise ValueProblem(f"unknown function '{node.func.id}'", "",
-                               suggest(node.func.id, functions)
-                               or "functions: " + ", ".join(sorted(functions)),
-                               node.col_offset)
+            raise ValueProblem(
+                f"unknown function '{node.func.id}'",
+                "",
+                suggest(node.func.id, functions) or "functions: " + ", ".join(sorted(functions)),
+                node.col_offset,
+            )
         for argument in node.args:
             _check(argument, functions, names)
     else:
-        raise ValueProblem(f"{type(node).__name__} is not allowed in an expression",
-                           "expressions come from files under review and may not run code",
-                           "use names, numbers, + - * / < > and functions", node.col_offset)
+        raise ValueProblem(
+            f"{type(node).__name__} is not allowed in an expression",
+            "expressions come from files under review and may not run code",
+            "use names, numbers, + - * / < > and functions",
+            node.col_offset,
+        )
 
 
 def _check_constant(node: ast.Constant) -> None:
@@ -96,11 +112,19 @@ def _check_constant(node: ast.Constant) -> None:
 
 def _check_power(node: ast.BinOp) -> None:
     left, right = node.left, node.right
-    if not (isinstance(left, ast.Constant) and left.value in (2, 10)
-            and isinstance(right, ast.Constant) and isinstance(right.value, int)
-            and 0 <= right.value <= 63):
-        raise ValueProblem("only 2**n and 10**n with n up to 63 may be raised to a power", "",
-                           "write a product", node.col_offset)
+    if not (
+        isinstance(left, ast.Constant)
+        and left.value in (2, 10)
+        and isinstance(right, ast.Constant)
+        and isinstance(right.value, int)
+        and 0 <= right.value <= 63
+    ):
+        raise ValueProblem(
+            "only 2**n and 10**n with n up to 63 may be raised to a power",
+            "",
+            "write a product",
+            node.col_offset,
+        )
 
 
 def _evaluate(node: ast.expr, lookup: Lookup, functions: Mapping[str, Any]) -> Any:
@@ -124,5 +148,9 @@ def _evaluate(node: ast.expr, lookup: Lookup, functions: Mapping[str, Any]) -> A
     try:
         return functions[node.func.id](*arguments)
     except (TypeError, ValueError, AttributeError, IndexError):
-        raise ValueProblem(f"'{node.func.id}' cannot be called with these arguments", "",
-                           "see 'kvplan list functions'", node.col_offset) from None
+        raise ValueProblem(
+            f"'{node.func.id}' cannot be called with these arguments",
+            "",
+            "see 'kvplan list functions'",
+            node.col_offset,
+        ) from None

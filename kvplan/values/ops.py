@@ -36,13 +36,21 @@ class Op:
 OPS: dict[str, Op] = {}
 
 
-def op(pattern: str, unit: UnitRule, scalar_only: bool = False,
-       numbers: str = "") -> Callable[[Callable[..., Any]], Op]:
+def op(
+    pattern: str, unit: UnitRule, scalar_only: bool = False, numbers: str = ""
+) -> Callable[[Callable[..., Any]], Op]:
     """Registers a function as an op; `numbers` is the pattern with numbers, where it differs."""
 
     def register(function: Callable[..., Any]) -> Op:
-        made = Op(function.__name__, function, pattern, numbers or pattern, unit,
-                  function.__doc__ or "", scalar_only)
+        made = Op(
+            function.__name__,
+            function,
+            pattern,
+            numbers or pattern,
+            unit,
+            function.__doc__ or "",
+            scalar_only,
+        )
         OPS[made.name] = made
         return made
 

@@ -91,6 +91,14 @@ def _smaller(a: Any, b: Any) -> Any:
 
 # `count(x <= y)` counts the entries that hold.
 PLAIN_FUNCTIONS: dict[str, Any] = {
-    "ceil": _ceil, "floor": _floor, "sum": sum, "count": sum, "running_sum": _running_sum,
-    "first": _first, "median": _median, "max": _larger, "min": _smaller, "abs": abs,
+    "ceil": _ceil,
+    "floor": _floor,
+    "sum": sum,
+    "count": sum,
+    "running_sum": _running_sum,
+    "first": _first,
+    "median": _median,
+    "max": _larger,
+    "min": _smaller,
+    "abs": abs,
 }

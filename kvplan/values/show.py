@@ -22,21 +22,30 @@ def parse_quantity(raw: object, expected: Unit, name: str) -> int | float:
     Raises ValueProblem when the unit is missing, of another dimension, or the number not finite.
     """
     if isinstance(raw, bool) or not isinstance(raw, (str, int, float)):
-        shown = "nothing" if raw is None else "yes/no" if isinstance(raw, bool) else type(
-            raw).__name__.replace("dict", "a mapping").replace("list", "a list")
+        shown = (
+            "nothing"
+            if raw is None
+            else "yes/no"
+            if isinstance(raw, bool)
+            else type(raw).__name__.replace("dict", "a mapping").replace("list", "a list")
+        )
         raise ValueProblem(f"'{name}' needs a quantity, not {shown}", "", _example(expected))
     number, unit_text = _split(raw, name)
     unit = parse_unit(unit_text) if unit_text else None
     if unit is None and expected.dimension not in _BARE:
         raise ValueProblem(
-            f"'{name}' needs a unit", f"it is a quantity in {expected.dimension}",
-            _example(expected, str(raw)))
+            f"'{name}' needs a unit",
+            f"it is a quantity in {expected.dimension}",
+            _example(expected, str(raw)),
+        )
     if unit is None:
         return Unit().to_base(number)
     if not unit.same_dimension(expected):
         raise ValueProblem(
-            f"'{name}' is in {expected.dimension}, but '{raw}' is in {unit.dimension}", "",
-            _example(expected))
+            f"'{name}' is in {expected.dimension}, but '{raw}' is in {unit.dimension}",
+            "",
+            _example(expected),
+        )
     return unit.to_base(number)
 
 
@@ -47,8 +56,9 @@ def _split(raw: str | int | float, name: str) -> tuple[Fraction, str]:
         return Fraction(raw), ""
     match = _QUANTITY.fullmatch(raw)
     if not match:
-        raise ValueProblem(f"'{raw[:60]}' is not a number with a unit", "",
-                           'write for instance "80 GiB"')
+        raise ValueProblem(
+            f"'{raw[:60]}' is not a number with a unit", "", 'write for instance "80 GiB"'
+        )
     digits = match[1].replace(",", "").replace("_", "")
     mantissa, _, exponent = digits.lower().partition("e")
     if exponent and abs(int(exponent)) > 300:

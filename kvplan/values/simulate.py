@@ -43,16 +43,26 @@ def occupancy_after(start: Any, onset: Any, span: Any, most: Any, step: Any, rou
 
 
 @op("re-prefilled in {5} rounds from {0}", _tokens, scalar_only=True)
-def reprefilled_in_rounds(start: Any, onset: Any, span: Any, most: Any, step: Any, rounds: Any,
-                          seed: Any, mu: Any, sigma: Any) -> int:
+def reprefilled_in_rounds(
+    start: Any,
+    onset: Any,
+    span: Any,
+    most: Any,
+    step: Any,
+    rounds: Any,
+    seed: Any,
+    mu: Any,
+    sigma: Any,
+) -> int:
     """Tokens prefilled again over the rounds of `occupancy_after`, one prompt a preemption."""
     rng = Random(int(seed))
     preempted = sum(count for count, _ in _cascade(start, onset, span, most, step, rounds))
     return sum(int(rng.lognormvariate(mu, sigma)) for _ in range(preempted))
 
 
-def _cascade(start: Any, onset: Any, span: Any, most: Any, step: Any,
-             rounds: Any) -> list[tuple[int, float]]:
+def _cascade(
+    start: Any, onset: Any, span: Any, most: Any, step: Any, rounds: Any
+) -> list[tuple[int, float]]:
     require_small(most, 10_000, "the preemptions of a round")
     occupancy, history = start, []
     for _ in range(require_small(rounds, 10_000, "the number of rounds")):

@@ -88,8 +88,9 @@ def numbers_of(value: Any) -> str:
 def call(pattern: str, numbers: str, arguments: tuple[Any, ...]) -> Symbolic:
     """An op in text: {0}, {1}, ... of a pattern replaced, once by symbols, once by numbers."""
     parts = [_of(argument) for argument in arguments]
-    return Symbolic(pattern.format(*(p.symbols for p in parts)),
-                    numbers.format(*(p.numbers for p in parts)))
+    return Symbolic(
+        pattern.format(*(p.symbols for p in parts)), numbers.format(*(p.numbers for p in parts))
+    )
 
 
 def _of(value: Any) -> Symbolic:

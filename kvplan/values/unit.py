@@ -64,14 +64,16 @@ class Unit:
             return number
         if self.factor.numerator == 1:
             return number * self.factor.denominator
-        return number / (self.factor.numerator if self.factor.denominator == 1
-                         else float(self.factor))
+        return number / (
+            self.factor.numerator if self.factor.denominator == 1 else float(self.factor)
+        )
 
     def _combine(self, other: Any, sign: int) -> Unit:
         if not isinstance(other, Unit):
             return self
         exponents = tuple(
-            a + sign * b for a, b in zip(self.exponents, other.exponents, strict=True))
+            a + sign * b for a, b in zip(self.exponents, other.exponents, strict=True)
+        )
         return Unit(exponents, spread=_merge(self, other))
 
     def __mul__(self, other: Any) -> Unit:
@@ -184,11 +186,15 @@ def _exponents(base: str) -> tuple[int, ...]:
 def _unknown(name: str, whole: str) -> ValueProblem:
     what = f"unknown unit '{name}'" + (f" in '{whole}'" if name != whole else "")
     if re.fullmatch(r"[KMGTP]i?b(ps)?|[kmgtp]bps|bit|bits", name):
-        return ValueProblem(what, "kvplan counts bytes (B), not bits (b)",
-                            "divide by 8: 200 Gb/s is 25 GB/s")
+        return ValueProblem(
+            what, "kvplan counts bytes (B), not bits (b)", "divide by 8: 200 Gb/s is 25 GB/s"
+        )
     if name in ("KB", "Kb", "kb", "mb", "gb", "gib", "mib", "K", "M", "G"):
-        return ValueProblem(what, "1 GB is 10^9 B and 1 GiB is 2^30 B: say which is meant",
-                            "write kB, MB, GB (powers of ten) or KiB, MiB, GiB (powers of two)")
+        return ValueProblem(
+            what,
+            "1 GB is 10^9 B and 1 GiB is 2^30 B: say which is meant",
+            "write kB, MB, GB (powers of ten) or KiB, MiB, GiB (powers of two)",
+        )
     if name in ("FLOPS", "FLOPs", "TFLOPS", "TFLOPs", "GFLOPS", "PFLOPS"):
         return ValueProblem(what, "a rate needs its time", "write TFLOP/s")
     names = [p + b for b, prefixes in _PREFIXES.items() for p in ["", *prefixes]]

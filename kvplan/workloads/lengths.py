@@ -12,8 +12,10 @@ from kvplan.values.show import parse_quantity
 from kvplan.values.unit import parse_unit
 
 MAX_REQUESTS = 5_000_000
-_KEYS = {"lognormal": ("distribution", "seed", "requests", "prompt", "output"),
-         "list": ("list", "output")}
+_KEYS = {
+    "lognormal": ("distribution", "seed", "requests", "prompt", "output"),
+    "list": ("list", "output"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,17 @@ class Lengths:
 def read_lengths(raw: object) -> Lengths:
     """The `lengths` of a workload; raises ValueProblem for anything it cannot draw."""
     if not isinstance(raw, dict):
-        raise ValueProblem("'lengths' must be a mapping", "",
-                           "give 'list:' or 'distribution: lognormal'")
+        raise ValueProblem(
+            "'lengths' must be a mapping", "", "give 'list:' or 'distribution: lognormal'"
+        )
     form = "list" if "list" in raw else "lognormal"
     for key in raw:
         if key not in _KEYS[form]:
-            raise ValueProblem(f"unknown key '{key}' in lengths",
-                               f"lengths have: {', '.join(_KEYS[form])}",
-                               suggest(key, _KEYS[form]))
+            raise ValueProblem(
+                f"unknown key '{key}' in lengths",
+                f"lengths have: {', '.join(_KEYS[form])}",
+                suggest(key, _KEYS[form]),
+            )
     return _listed(raw) if form == "list" else _lognormal(raw)
 
 
@@ -61,8 +66,11 @@ def _listed(raw: dict[str, Any]) -> Lengths:
     prompts = _tokens(raw["list"], "list")
     outputs = _tokens(raw["output"], "output") if "output" in raw else (0,) * len(prompts)
     if len(outputs) != len(prompts):
-        raise ValueProblem(f"{len(prompts)} prompts but {len(outputs)} outputs", "",
-                           "give one output for each prompt")
+        raise ValueProblem(
+            f"{len(prompts)} prompts but {len(outputs)} outputs",
+            "",
+            "give one output for each prompt",
+        )
     return Lengths(prompts, outputs)
 
 
@@ -78,11 +86,15 @@ def _tokens(raw: object, name: str) -> tuple[int, ...]:
 def _lognormal(raw: dict[str, Any]) -> Lengths:
     missing = [k for k in ("distribution", "seed", "requests", "prompt") if k not in raw]
     if missing:
-        raise ValueProblem(f"lengths lack '{missing[0]}'", "a draw without it is not repeatable"
-                           if missing[0] == "seed" else "", f"add {missing[0]}:")
+        raise ValueProblem(
+            f"lengths lack '{missing[0]}'",
+            "a draw without it is not repeatable" if missing[0] == "seed" else "",
+            f"add {missing[0]}:",
+        )
     if raw["distribution"] != "lognormal":
-        raise ValueProblem(f"unknown distribution '{raw['distribution']}'", "",
-                           "known: lognormal; or give a list")
+        raise ValueProblem(
+            f"unknown distribution '{raw['distribution']}'", "", "known: lognormal; or give a list"
+        )
     seed, requests = raw["seed"], raw["requests"]
     if not _whole(seed) or not _whole(requests) or requests < 1:
         raise ValueProblem("'seed' and 'requests' must be whole numbers, at least one request")
@@ -98,14 +110,19 @@ def _whole(value: object) -> bool:
 
 def _shape(raw: object, name: str) -> tuple[float, float]:
     if not isinstance(raw, dict) or set(raw) != {"mu", "sigma"}:
-        raise ValueProblem(f"'{name}' needs mu and sigma", "the mean and standard deviation of "
-                           "the logarithm of the length", f"{name}: {{mu: 6.4, sigma: 1.0}}")
+        raise ValueProblem(
+            f"'{name}' needs mu and sigma",
+            "the mean and standard deviation of the logarithm of the length",
+            f"{name}: {{mu: 6.4, sigma: 1.0}}",
+        )
     mu, sigma = raw["mu"], raw["sigma"]
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (mu, sigma)):
         raise ValueProblem(f"mu and sigma of '{name}' must be numbers")
     if not (0 <= mu <= 16 and 0 <= sigma <= 4):
-        raise ValueProblem(f"mu of '{name}' must be 0 to 16 and sigma 0 to 4",
-                           "longer requests than that are not credible")
+        raise ValueProblem(
+            f"mu of '{name}' must be 0 to 16 and sigma 0 to 4",
+            "longer requests than that are not credible",
+        )
     return float(mu), float(sigma)
 
 
@@ -115,8 +132,10 @@ def draw(lengths: Lengths) -> tuple[Any, Any]:
     import numpy
 
     if lengths.prompts:
-        return (numpy.array(lengths.prompts, dtype=numpy.int64),
-                numpy.array(lengths.outputs, dtype=numpy.int64))
+        return (
+            numpy.array(lengths.prompts, dtype=numpy.int64),
+            numpy.array(lengths.outputs, dtype=numpy.int64),
+        )
     rng = Random(lengths.seed)
     log = rng.lognormvariate
     prompts = numpy.zeros(lengths.requests, dtype=numpy.int64)
