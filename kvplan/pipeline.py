@@ -13,7 +13,7 @@ from kvplan.golden import Golden, differences, golden, golden_text, read_golden
 from kvplan.judge import judge
 from kvplan.load import load
 from kvplan.prose import typed_digits
-from kvplan.records import Cell, Results, Verdict
+from kvplan.records import Results, Verdict, Wish
 from kvplan.render import render, report
 from kvplan.resolve import resolve
 from kvplan.values.show import plain
@@ -152,13 +152,13 @@ def show(path: Path, overrides: tuple[str, ...] = ()) -> dict[str, object]:
         "experiment": results.plan.experiment.id,
         **({"overrides": list(overrides)} if overrides else {}),
         "values": {
-            key: {"value": cell.shown_value, "unit": _unit(cell)}
+            key: {"value": cell.shown_value, "unit": _unit(cell.wish)}
             for key, cell in results.values.items()
         },
         "tables": {
             name: {
                 "columns": [
-                    {"key": w.key, "unit": "text" if w.is_text or not w.unit else w.unit.text}
+                    {"key": w.key, "unit": _unit(w)}
                     for w in table.plan.columns
                 ],
                 "rows": [{cell.wish.key: cell.shown_value for cell in row} for row in table.rows],
@@ -179,8 +179,11 @@ def show(path: Path, overrides: tuple[str, ...] = ()) -> dict[str, object]:
     }
 
 
-def _unit(cell: Cell) -> str:
-    return "text" if cell.wish.is_text or not cell.wish.unit else cell.wish.unit.text
+def _unit(wish: Wish) -> str | int:
+    """The unit as scripts read it: "text", a name, or the number 1 where there is none."""
+    if wish.is_text or not wish.unit:
+        return "text"
+    return 1 if wish.unit.text == "1" else wish.unit.text
 
 
 def _claimed(value: float, verdict: Verdict) -> object:
