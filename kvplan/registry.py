@@ -222,7 +222,16 @@ class Registry:
                 "kvplan does not fall back to a formula made for something else",
                 "; ".join(known),
             )
-        return max(fitting, key=lambda f: f.rank)
+        best = max(f.rank for f in fitting)
+        first, *others = [f for f in fitting if f.rank == best]
+        if others:
+            ways = " and ".join("'" + "' + '".join(f.given) + "'" for f in (first, *others))
+            raise ValueProblem(
+                f"'{quantity.name}' is ambiguous: {ways} are given, each selects a formula",
+                "",
+                "give the inputs of one of them, or ask for the quantity of one formula by name",
+            )
+        return first
 
 
 def _tuple(value: str | tuple[str, ...]) -> tuple[str, ...]:

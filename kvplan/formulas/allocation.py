@@ -179,3 +179,48 @@ def paged_sequence_bytes(sequence_slots, kv_per_token):
 def paged_sequences(pool_pages, sequence_pages):
     """Sequences of one length that the pool holds at this moment, without room to grow."""
     return floor_div(pool_pages, sequence_pages)
+
+
+# The same three figures whichever allocator is meant: what is given selects it
+
+
+@formula(unit="1", symbol="N_adm", given="reserve", source=RESERVED)
+def admitted_batch(contiguous_batch):
+    """Requests admitted: with `reserve` given, each to one reservation."""
+    return contiguous_batch
+
+
+@formula(unit="B", symbol="C_held", show="GiB", digits=1, given="reserve", source=RESERVED)
+def held_bytes(contiguous_reserved):
+    """Bytes taken from the pool: with `reserve` given, whole reservations."""
+    return contiguous_reserved
+
+
+@formula(unit="B", symbol="C_log", show="GiB", digits=1, given="reserve", source=RESERVED)
+def logical_bytes(contiguous_used):
+    """Bytes the admitted requests would use, each on its own and without rounding."""
+    return contiguous_used
+
+
+@formula(unit="1", symbol="N_adm", given="page", source=PAGED)
+def admitted_batch(paged_batch):  # noqa: F811
+    """Requests admitted: with `page` given, as pages allow."""
+    return paged_batch
+
+
+@formula(unit="B", symbol="C_held", show="GiB", digits=1, given="page", source=PAGED)
+def held_bytes(paged_bytes):  # noqa: F811
+    """Bytes taken from the pool: with `page` given, whole pages."""
+    return paged_bytes
+
+
+@formula(unit="B", symbol="C_log", show="GiB", digits=1, given="page", source=PAGED)
+def logical_bytes(paged_logical_bytes):  # noqa: F811
+    """Bytes the admitted requests would use, each on its own and without rounding."""
+    return paged_logical_bytes
+
+
+@formula(unit="token", symbol="e_mean", digits=1, source=PAGED)
+def mean_unused_slots(paged_internal_waste, pages_used, page, paged_batch):
+    """Slots without a token for one admitted request, on average."""
+    return paged_internal_waste * pages_used * page / paged_batch

@@ -101,6 +101,15 @@ declare(
     digits=1,
     at_least=0,
 )
+declare(
+    "rank_kv_budget",
+    "B",
+    "M_rank",
+    "Bytes one rank reports as available for KV.",
+    show="GiB",
+    digits=2,
+    at_least=0,
+)
 
 # The workload
 declare(
@@ -152,6 +161,14 @@ declare(
     digits=0,
     above=0,
     at_most=1,
+)
+declare(
+    "measured_preemptions",
+    "1",
+    "ν",
+    "Preemptions per request that an engine counted.",
+    digits=2,
+    at_least=0,
 )
 declare("preemption_draws", "1", "K", "Scheduling decisions drawn.", at_least=0, whole=True)
 declare(

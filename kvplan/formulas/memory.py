@@ -40,6 +40,30 @@ def memory_left_for_kv(replica_memory, weight_bytes, overhead):
     return replica_memory - weight_bytes - overhead
 
 
+@formula(
+    unit="B",
+    symbol="M_meas",
+    show="GiB",
+    digits=1,
+    source="an engine prints what each rank has left",
+)
+def measured_pool(tensor_parallel, rank_kv_budget):
+    """Bytes for KV that all ranks of a replica report together."""
+    return tensor_parallel * rank_kv_budget
+
+
+@formula(
+    unit="B",
+    symbol="M_step",
+    show="GiB",
+    digits=1,
+    source="Pope et al. 2022, arXiv:2211.05102, sec. 2",
+)
+def decode_step_bytes(weight_bytes, kv_budget):
+    """Bytes one decode step reads when the KV budget is full: every weight and every KV byte."""
+    return weight_bytes + kv_budget
+
+
 @formula(unit="1", symbol="φ", show="%", digits=1, source="part of the budget")
 def replica_share(kv_per_sequence, kv_budget):
     """Share of the KV budget that one sequence holds."""

@@ -12,6 +12,12 @@ def private_tokens(request_tokens, concurrent):
     return sum_first(request_tokens, concurrent)
 
 
+@formula(unit="token", symbol="T_own/c", digits=0, source="mean")
+def mean_private_tokens(private_tokens, concurrent):
+    """Tokens after the common prefix for one request, on average."""
+    return private_tokens / concurrent
+
+
 @formula(unit="B", symbol="C_naive", show="GiB", digits=2, source=SHARED)
 def unshared_bytes(concurrent, prefix, private_tokens, kv_per_token):
     """Bytes when every request keeps its own copy of the prefix, not rounded to pages."""
@@ -114,6 +120,24 @@ def overlapping_logical_bytes(request_tokens, overlapping_batch, kv_per_token):
     return sum_first(request_tokens, overlapping_batch) * kv_per_token
 
 
+@formula(unit="1", symbol="N_adm", given=("page", "prefix"), source=SHARED)
+def admitted_batch(overlapping_batch):
+    """Requests admitted: with `page` and `prefix` given, as pages allow beside the prefix."""
+    return overlapping_batch
+
+
+@formula(unit="B", symbol="C_held", show="GiB", digits=1, given=("page", "prefix"), source=SHARED)
+def held_bytes(overlapping_held_bytes):
+    """Bytes taken from the pool: with `page` and `prefix` given, the prefix once."""
+    return overlapping_held_bytes
+
+
+@formula(unit="B", symbol="C_log", show="GiB", digits=1, given=("page", "prefix"), source=SHARED)
+def logical_bytes(overlapping_logical_bytes):
+    """Bytes the admitted requests would use, each on its own and without rounding."""
+    return overlapping_logical_bytes
+
+
 @formula(unit="token", symbol="q_c,i", per="request", source="a prompt must hold the prefix")
 def carried_prefix(prefix, prompt_tokens):
     """Tokens shared when only prompts at least as long as the prefix carry it."""
@@ -136,6 +160,12 @@ def carrying_batch(carrying_pages, pool_pages, prefix_pages):
 def group_of_requests_pages(request_pages):
     """Pages of all requests of the workload, taken as one group."""
     return total(request_pages)
+
+
+@formula(unit="token", symbol="T_grp", source="prompt and output are both kept")
+def group_of_requests_tokens(request_tokens):
+    """Tokens of all requests of the workload, taken as one group."""
+    return total(request_tokens)
 
 
 @formula(unit="1", symbol="N_grp", source=SHARED)
