@@ -189,13 +189,14 @@ def _names(wish: Wish, lookup: Any) -> str:
 
 
 def _label(wish: Wish, binding: Binding) -> str:
-    if wish.label not in binding.labels:
+    label = wish.label or ""
+    if label not in binding.labels:
         raise ValueProblem(
-            f"there is no '{wish.label}' to label the row with",
+            f"there is no '{label}' to label the row with",
             "",
             "labels: " + ", ".join(binding.labels),
         )
-    return binding.labels[wish.label]
+    return binding.labels[label]
 
 
 def _guard(problems: list[Problem], wish: Wish, where: str, action: Any, *arguments: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from kvplan.address import find_cell
@@ -56,7 +57,7 @@ def _measured(claim: ClaimPlan, results: Results) -> Verdict:
     )
 
 
-def _within(value: float, key: str, limit: float, limits: Any) -> bool:
+def _within(value: float, key: str, limit: float, limits: Mapping[str, float]) -> bool:
     if key == "expect":
         slack = limits.get("within", limits.get("within_share", 0) * abs(limit))
         return abs(value - limit) <= slack + AGREEMENT * max(abs(limit), abs(value))
@@ -69,7 +70,7 @@ def _within(value: float, key: str, limit: float, limits: Any) -> bool:
     return bounds.get(key, True)
 
 
-def _limits_text(limits: Any, unit: Unit, digits: int | None) -> str:
+def _limits_text(limits: Mapping[str, float], unit: Unit, digits: int | None) -> str:
     words = {"at_least": "≥", "at_most": "≤", "more_than": ">", "less_than": "<"}
     parts = []
     if "expect" in limits:
