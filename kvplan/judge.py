@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvplan.address import find_cell
+from kvplan.axes import step_points
 from kvplan.errors import KvplanError, ValueProblem
 from kvplan.evaluate import sweep
 from kvplan.records import Binding, ClaimPlan, Results, Verdict
-from kvplan.resolve import step_points
 from kvplan.values.plain import PLAIN_FUNCTIONS, Series
 from kvplan.values.show import show_quantity
 from kvplan.values.unit import Unit
