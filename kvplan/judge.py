@@ -92,15 +92,22 @@ def _derive(claim: ClaimPlan, binding: Binding) -> Any:
         return None
 
     def lookup(name: str) -> Any:
-        for givens in (binding.givens, *(group.givens for group in binding.groups)):
-            if name in givens:
-                value = givens[name].value
-                if isinstance(value, Lengths):
-                    return Series(value.series(name).tolist())
-                return value
-        raise ValueProblem(f"'{name}' is not given in uses")
+        places = (binding.givens, *(group.givens for group in binding.groups))
+        found = {givens[name].value for givens in places if name in givens}
+        if not found:
+            raise ValueProblem(f"'{name}' is not given in uses")
+        if len(found) > 1:
+            raise ValueProblem(
+                f"'{name}' differs between the layer groups of the model",
+                "",
+                "write the numbers of the groups",
+            )
+        value = found.pop()
+        return Series(value.series(name).tolist()) if isinstance(value, Lengths) else value
 
     value = claim.derivation.evaluate(lookup, PLAIN_FUNCTIONS)
+    if not isinstance(value, list) and not _finite(value):
+        raise ValueProblem(f"'{claim.derivation.text}' is not a finite number")
     if isinstance(value, list):
         raise ValueProblem(
             f"'{claim.derivation.text}' gives a series, not a number",
@@ -108,6 +115,13 @@ def _derive(claim: ClaimPlan, binding: Binding) -> Any:
             "sum(), count() or first() it",
         )
     return claim.derivation_unit.to_base(value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except (OverflowError, TypeError):
+        return False
 
 
 def _constant(claim: ClaimPlan, results: Results) -> Verdict:

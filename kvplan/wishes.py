@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import graphlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from kvplan.errors import ValueProblem, suggest
 from kvplan.records import Binding, NameList, Wish
 from kvplan.values.expression import Expression, parse_expression
 from kvplan.values.ops import OPS
-from kvplan.values.unit import Unit, parse_unit
+from kvplan.values.unit import Condition, Unit, parse_unit
 from kvplan.yamltext import Path_
 
 
@@ -34,17 +34,16 @@ class Wishes:
                 place,
             )
             return Wish(key, key, place)
+        unit = None
+        if wanted.unit is not None:
+            place = self.context.place(*path, "unit")
+            unit = self.context.attempt(place, partial(parse_unit, wanted.unit))
+            if unit is None:
+                return Wish(key, key, place)
         title = wanted.title or key.replace("_", " ")
-        wish = Wish(key, title, place, digits=wanted.digits)
-        unit = (
-            self.context.attempt(
-                self.context.document.place((*path, "unit")), lambda: parse_unit(wanted.unit)
-            )
-            if wanted.unit
-            else None
-        )
+        wish = Wish(key, title, self.context.place(*path, ways[0]), digits=wanted.digits, unit=unit)
         make = getattr(self, f"_wish_{ways[0]}")
-        made: Wish = make(replace(wish, unit=unit), wanted, path)
+        made: Wish = make(wish, wanted, path)
         return made
 
     def _wish_of(self, wish: Wish, wanted: schema.Wanted, path: Path_) -> Wish:
@@ -79,7 +78,7 @@ class Wishes:
             self.context.fail("'when' needs 'then' and 'otherwise'", "", "", wish.place)
         expression = self._expression(wanted.when, (*path, "when"))
         if expression is None:
-            return replace(wish, label="case")
+            return wish
         return replace(wish, choice=(expression, wanted.then or "", wanted.otherwise or ""))
 
     def _wish_label(self, wish: Wish, wanted: schema.Wanted, path: Path_) -> Wish:
@@ -94,7 +93,8 @@ class Wishes:
             for i, raw in enumerate(names.among)
         )
         if expression is None:
-            return replace(wish, label="case")
+            return wish
+        wish = replace(wish, place=self.context.place(*path, "names", "when"))
         return replace(wish, name_list=NameList(names.entity, bindings, expression))
 
     def _expression(self, text: str | None, path: Path_) -> Expression | None:
@@ -108,7 +108,7 @@ class Wishes:
         own = {w.key: w for w in wishes}
         graph = {w.key: [n for n in _names_of(w) if n in own and n != w.key] for w in wishes}
         for wish in wishes:
-            expression = wish.expression or (wish.choice and wish.choice[0])
+            expression = wish.expression or _condition(wish)
             if (
                 expression
                 and wish.key in expression.names
@@ -131,47 +131,74 @@ class Wishes:
             units[key] = self._linked_unit(own[key], units, {**outer, **own})
 
     def _linked_unit(self, wish: Wish, units: dict[str, Unit], known: Mapping[str, Wish]) -> Unit:
-        parts = [
-            wish.expression,
-            wish.choice and wish.choice[0],
-            wish.name_list and wish.name_list.when,
-        ]
+        """The unit a wish declares, which its expression must give."""
+        expression = wish.expression or _condition(wish)
+        declared = wish.unit or Unit()
+        if not expression:
+            return declared
+        unit_of = self._unit_lookup(wish, units, known)
+        got = self.context.attempt(wish.place, partial(expression.evaluate, unit_of, OPS))
+        if got is None:
+            return declared
+        given = got if isinstance(got, Unit) else Unit()
+        compares = isinstance(got, (Condition, bool))
+        if given.spread:
+            self.context.fail(
+                f"'{wish.key}' has one value per {given.spread.replace('_', ' ')}",
+                "a cell holds one number",
+                "total(...) it, or name a quantity of the whole",
+                wish.place,
+            )
+        elif wish.is_text and not compares:
+            self.context.fail(
+                f"'{expression.text}' is not a comparison",
+                "",
+                "write for instance a > b",
+                wish.place,
+            )
+        elif compares and not wish.is_text:
+            self.context.fail(
+                f"'{expression.text}' is a comparison, not a number",
+                "",
+                "{when: a > b, then: yes, otherwise: no}",
+                wish.place,
+            )
+        elif wish.expression and not given.same_dimension(declared):
+            self.context.fail(
+                f"'{wish.key}' is declared in {declared.text}, but it gives {given.dimension}",
+                "",
+                f"unit: {given.dimension}",
+                wish.place,
+            )
+        return declared
+
+    def _unit_lookup(
+        self, wish: Wish, units: dict[str, Unit], known: Mapping[str, Wish]
+    ) -> Callable[[str], Unit]:
+        registry = self.context.registry
 
         def unit_of(name: str) -> Unit:
             if name in known and name in units and name != wish.key:
                 if known[name].is_text:
                     raise ValueProblem(f"'{name}' is text and cannot be computed with")
                 return Unit(units[name].exponents)
-            if name in self.context.registry:
-                return Unit(self.context.registry[name].unit.exponents)
-            names = [*known, *self.context.registry.quantities]
+            if name in registry:
+                return Unit(registry[name].unit.exponents, spread=registry[name].per)
             raise ValueProblem(
                 f"unknown name '{name}' in '{wish.key}'",
                 "names are columns, values and quantities",
-                suggest(name, names),
+                suggest(name, [*known, *registry.quantities]),
             )
 
-        for part in parts:
-            if not part:
-                continue
-            got = self.context.attempt(wish.place, partial(part.evaluate, unit_of, OPS))
-            if isinstance(got, Unit) and part is wish.expression:
-                declared = wish.unit or Unit()
-                if not got.same_dimension(declared):
-                    self.context.fail(
-                        f"'{wish.key}' is declared in {declared.text}, but it gives "
-                        f"{got.dimension}",
-                        "",
-                        f"unit: {got.dimension}",
-                        wish.place,
-                    )
-        return wish.unit or Unit()
+        return unit_of
+
+
+def _condition(wish: Wish) -> Expression | None:
+    if wish.choice:
+        return wish.choice[0]
+    return wish.name_list.when if wish.name_list else None
 
 
 def _names_of(wish: Wish) -> tuple[str, ...]:
-    expression = (
-        wish.expression
-        or (wish.choice and wish.choice[0])
-        or (wish.name_list and wish.name_list.when)
-    )
+    expression = wish.expression or _condition(wish)
     return expression.names if expression else ()
