@@ -61,7 +61,7 @@ def _command(function: _F) -> _F:
             code = WRONG_INPUT
         sys.exit(code)
 
-    return guarded  # type: ignore[no-any-return]
+    return guarded  # type: ignore[return-value]
 
 
 @_command

@@ -54,12 +54,15 @@ class ValueProblem(Exception):
     def __init__(self, what: str, why: str = "", fix: str = "", offset: int | None = None) -> None:
         super().__init__(what)
         self.what, self.why, self.fix, self.offset = what, why, fix, offset
+        self.text, self.width = "", 1
 
     def at(self, place: Place | None) -> Problem:
-        """The problem at a place; an offset inside a one-line value moves the column."""
-        if place and self.offset is not None and place.text:
-            start = place.column + self.offset
-            place = Place(place.path, place.line, start, 1, place.text)
+        """The problem at a place, narrowed to the part of `text` at fault when that is there."""
+        if place and self.offset is not None:
+            start = place.text.find(self.text, place.column - 1) if self.text else -1
+            if start >= 0:
+                column = start + 1 + self.offset
+                place = Place(place.path, place.line, column, self.width, place.text)
         return Problem(self.what, self.why, self.fix, place)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from kvplan.values.ops import OPS
 from kvplan.workloads.lengths import Lengths
 
 ARRAY_ROWS = 64
+LARGEST = 1e300
 
 
 def evaluate(plan: Plan) -> Results:
@@ -145,8 +147,30 @@ def sweep(binding: Binding, swept: Mapping[str, Any], names: list[str]) -> list[
 
 
 def _evaluate_wish(wish: Wish, numbers: Numbers, outer: Mapping[str, Any]) -> Any:
+    value = _value_of_wish(wish, numbers, outer)
+    if isinstance(value, (int, float)):
+        require_finite(value, wish)
+    return value
+
+
+def require_finite(value: int | float, wish: Wish) -> None:
+    """Refuses a cell that no float can hold, before other cells grow from it."""
+    try:
+        finite = math.isfinite(value) and abs(value) <= LARGEST
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise ValueProblem(f"'{wish.key}' is larger than any number kvplan holds")
+
+
+def _value_of_wish(wish: Wish, numbers: Numbers, outer: Mapping[str, Any]) -> Any:
     def lookup(name: str) -> Any:
-        return outer[name] if name in outer else numbers.value(name)
+        value = outer[name] if name in outer else numbers.value(name)
+        if isinstance(value, tuple):
+            import numpy
+
+            return numpy.array(value, dtype=numpy.float64)
+        return value
 
     if wish.quantity:
         value = numbers.value(wish.quantity)
@@ -189,13 +213,14 @@ def _names(wish: Wish, lookup: Any) -> str:
 
 
 def _label(wish: Wish, binding: Binding) -> str:
-    if wish.label not in binding.labels:
+    label = wish.label or ""
+    if label not in binding.labels:
         raise ValueProblem(
-            f"there is no '{wish.label}' to label the row with",
+            f"there is no '{label}' to label the row with",
             "",
             "labels: " + ", ".join(binding.labels),
         )
-    return binding.labels[wish.label]
+    return binding.labels[label]
 
 
 def _guard(problems: list[Problem], wish: Wish, where: str, action: Any, *arguments: Any) -> Any:
@@ -205,7 +230,8 @@ def _guard(problems: list[Problem], wish: Wish, where: str, action: Any, *argume
     except ValueProblem as error:
         hint = f"in {where}" if where else ""
         why = "; ".join(part for part in (error.why, hint) if part)
-        problems.append(Problem(error.what, why, error.fix, wish.place))
+        found = error.at(wish.place)
+        problems.append(Problem(found.what, why, found.fix, found.place))
         return None
 
 

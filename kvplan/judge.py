@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from kvplan.address import find_cell
+from kvplan.axes import step_points
 from kvplan.errors import KvplanError, ValueProblem
 from kvplan.evaluate import sweep
 from kvplan.records import Binding, ClaimPlan, Results, Verdict
-from kvplan.resolve import step_points
 from kvplan.values.plain import PLAIN_FUNCTIONS, Series
 from kvplan.values.show import show_quantity
 from kvplan.values.unit import Unit
@@ -56,7 +57,7 @@ def _measured(claim: ClaimPlan, results: Results) -> Verdict:
     )
 
 
-def _within(value: float, key: str, limit: float, limits: Any) -> bool:
+def _within(value: float, key: str, limit: float, limits: Mapping[str, float]) -> bool:
     if key == "expect":
         slack = limits.get("within", limits.get("within_share", 0) * abs(limit))
         return abs(value - limit) <= slack + AGREEMENT * max(abs(limit), abs(value))
@@ -69,7 +70,7 @@ def _within(value: float, key: str, limit: float, limits: Any) -> bool:
     return bounds.get(key, True)
 
 
-def _limits_text(limits: Any, unit: Unit, digits: int | None) -> str:
+def _limits_text(limits: Mapping[str, float], unit: Unit, digits: int | None) -> str:
     words = {"at_least": "≥", "at_most": "≤", "more_than": ">", "less_than": "<"}
     parts = []
     if "expect" in limits:
@@ -91,15 +92,22 @@ def _derive(claim: ClaimPlan, binding: Binding) -> Any:
         return None
 
     def lookup(name: str) -> Any:
-        for givens in (binding.givens, *(group.givens for group in binding.groups)):
-            if name in givens:
-                value = givens[name].value
-                if isinstance(value, Lengths):
-                    return Series(value.series(name).tolist())
-                return value
-        raise ValueProblem(f"'{name}' is not given in uses")
+        places = (binding.givens, *(group.givens for group in binding.groups))
+        found = {givens[name].value for givens in places if name in givens}
+        if not found:
+            raise ValueProblem(f"'{name}' is not given in uses")
+        if len(found) > 1:
+            raise ValueProblem(
+                f"'{name}' differs between the layer groups of the model",
+                "",
+                "write the numbers of the groups",
+            )
+        value = found.pop()
+        return Series(value.series(name).tolist()) if isinstance(value, Lengths) else value
 
     value = claim.derivation.evaluate(lookup, PLAIN_FUNCTIONS)
+    if not isinstance(value, list) and not _finite(value):
+        raise ValueProblem(f"'{claim.derivation.text}' is not a finite number")
     if isinstance(value, list):
         raise ValueProblem(
             f"'{claim.derivation.text}' gives a series, not a number",
@@ -107,6 +115,13 @@ def _derive(claim: ClaimPlan, binding: Binding) -> Any:
             "sum(), count() or first() it",
         )
     return claim.derivation_unit.to_base(value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except (OverflowError, TypeError):
+        return False
 
 
 def _constant(claim: ClaimPlan, results: Results) -> Verdict:

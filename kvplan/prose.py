@@ -108,7 +108,7 @@ def _inside(experiment: Experiment, path: Path_, text: str, offset: int) -> Plac
     return start
 
 
-Filler = Callable[[Path_, str], str]
+Filler = Callable[[Path_, str | None], str]
 
 
 def filler(experiment: Experiment, results: Results, problems: list[Problem]) -> Filler:

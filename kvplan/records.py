@@ -100,6 +100,11 @@ class Wish:
         """Whether the cell is words, not a number."""
         return bool(self.choice or self.label or self.name_list)
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether it could not be resolved, which was reported where it stands."""
+        return not (self.is_text or self.quantity or self.expression)
+
 
 @dataclass(frozen=True)
 class RowPlan:

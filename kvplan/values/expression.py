@@ -40,10 +40,21 @@ class Expression:
         """The value, with names looked up; raises ValueProblem where it has none."""
         try:
             return _evaluate(self.tree, lookup, functions)
+        except ValueProblem as error:
+            error.text = error.text or self.text
+            raise
         except ZeroDivisionError:
             raise ValueProblem(f"'{self.text}' divides by zero") from None
         except OverflowError:
             raise ValueProblem(f"'{self.text}' is larger than any number kvplan holds") from None
+        except RecursionError:
+            raise ValueProblem(
+                f"'{self.text}' rests on too many steps, each derived from the next",
+                "",
+                "derive it from quantities",
+            ) from None
+        except (TypeError, ValueError):
+            raise ValueProblem(f"'{self.text}' mixes what cannot be computed together") from None
 
 
 def parse_expression(text: str, functions: Mapping[str, Any]) -> Expression:
@@ -57,15 +68,22 @@ def parse_expression(text: str, functions: Mapping[str, Any]) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        offset = getattr(error, "offset", None)
-        raise ValueProblem(
+        fault = ValueProblem(
             f"'{text.strip()}' is not an expression",
             "",
             "use names, numbers, + - * / and ( )",
-            (offset or 1) - 1,
-        ) from None
+            max(0, min((getattr(error, "offset", None) or 1), len(text.strip())) - 1),
+        )
+        fault.text = text.strip()
+        raise fault from None
     names: list[str] = []
-    _check(tree, functions, names)
+    try:
+        _check(tree, functions, names)
+    except ValueProblem as error:
+        error.text = text.strip()
+        raise
+    except RecursionError:
+        raise ValueProblem("the expression is nested too deep", "", "name a part of it") from None
     return Expression(text.strip(), tree, tuple(dict.fromkeys(names)))
 
 
@@ -131,7 +149,12 @@ def _evaluate(node: ast.expr, lookup: Lookup, functions: Mapping[str, Any]) -> A
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
-        return lookup(node.id)
+        try:
+            return lookup(node.id)
+        except ValueProblem as error:
+            if error.offset is None:
+                error.offset, error.width = node.col_offset, len(node.id)
+            raise
     if isinstance(node, ast.UnaryOp):
         return -_evaluate(node.operand, lookup, functions)
     if isinstance(node, ast.BinOp):

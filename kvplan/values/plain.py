@@ -23,7 +23,7 @@ class Series(list[Any]):
             return Series(function(a, b) for a, b in zip(self, other, strict=True))
         return Series(function(a, other) for a in self)
 
-    def __add__(self, other: Any) -> Series:  # type: ignore[override]
+    def __add__(self, other: Any) -> Series:
         return self._with(other, lambda a, b: a + b)
 
     __radd__ = __add__
@@ -34,10 +34,10 @@ class Series(list[Any]):
     def __rsub__(self, other: Any) -> Series:
         return self._with(other, lambda a, b: b - a)
 
-    def __mul__(self, other: Any) -> Series:  # type: ignore[override]
+    def __mul__(self, other: Any) -> Series:
         return self._with(other, lambda a, b: a * b)
 
-    __rmul__ = __mul__  # type: ignore[assignment]
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Series:
         return self._with(other, lambda a, b: a / b)
@@ -75,7 +75,7 @@ def _first(values: Any, number: Any) -> Series:
     return Series(values[: int(number)])
 
 
-def _median(values: Any) -> float:
+def _median(values: Any) -> Any:
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

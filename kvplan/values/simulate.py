@@ -57,6 +57,7 @@ def reprefilled_in_rounds(
     """Tokens prefilled again over the rounds of `occupancy_after`, one prompt a preemption."""
     rng = Random(int(seed))
     preempted = sum(count for count, _ in _cascade(start, onset, span, most, step, rounds))
+    require_small(preempted, MAX_DRAWS, "the number of preemptions")
     return sum(int(rng.lognormvariate(mu, sigma)) for _ in range(preempted))
 
 

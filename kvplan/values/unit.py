@@ -104,12 +104,12 @@ class Unit:
         return self
 
     def _compare(self, other: Any) -> Unit:
-        return _Condition(spread=self._like(other, "compare").spread)
+        return Condition(spread=self._like(other, "compare").spread)
 
     __lt__ = __le__ = __gt__ = __ge__ = _compare
 
 
-class _Condition(Unit):
+class Condition(Unit):
     """The unit of a comparison: none, and not to be branched on."""
 
     def __bool__(self) -> bool:
