@@ -163,12 +163,15 @@ declare(
     at_most=1,
 )
 declare(
-    "measured_preemptions",
+    "counted_preemptions",
     "1",
-    "ν",
-    "Preemptions per request that an engine counted.",
-    digits=2,
+    "X",
+    "Preemptions that an engine counted.",
     at_least=0,
+    whole=True,
+)
+declare(
+    "counted_requests", "1", "Q_x", "Requests of the run that was counted.", above=0, whole=True
 )
 declare("preemption_draws", "1", "K", "Scheduling decisions drawn.", at_least=0, whole=True)
 declare(

@@ -79,3 +79,9 @@ def cascade_reprefilled_tokens(
         prompt_mu,
         prompt_sigma,
     )
+
+
+@formula(unit="1", symbol="ν", digits=2, source="vLLM pull request 44594 counts both")
+def measured_preemptions(counted_preemptions, counted_requests):
+    """Preemptions for each request of a run; one request can be preempted several times."""
+    return counted_preemptions / counted_requests
