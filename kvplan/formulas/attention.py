@@ -32,3 +32,21 @@ def kv_per_token(group_kv_per_token):
 def kv_per_sequence(context, kv_per_token):
     """Bytes one sequence holds at its present length, without rounding to pages."""
     return context * kv_per_token
+
+
+@formula(
+    unit="B/token",
+    symbol="k_g,mha",
+    per="layer_group",
+    kind="full",
+    source="Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2",
+)
+def group_mha_kv_per_token(layers, query_heads, head_dim, kv_element):
+    """The same group if every query head had K and V of its own; the 2 counts K and V."""
+    return 2 * layers * query_heads * head_dim * kv_element
+
+
+@formula(unit="B/token", symbol="k_mha", source="sum over the layer groups of the model")
+def mha_kv_per_token(group_mha_kv_per_token):
+    """Bytes one token would cost without grouped queries, in all layers."""
+    return total(group_mha_kv_per_token)
