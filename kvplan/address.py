@@ -84,7 +84,8 @@ def find_cell(results: Results, text: str) -> Cell:
     if len(rows) != 1:
         labels = one_of([f"[{row.address}]" for row in table.plan.rows])
         many = "no row" if not rows else f"{len(rows)} rows"
-        raise ValueProblem(f"{many} of '{address.name}' match '{text}'", f"rows: {labels}")
+        verb = "matches" if not rows else "match"
+        raise ValueProblem(f"{many} of '{address.name}' {verb} '{text}'", f"rows: {labels}")
     return table.rows[rows[0]][keys.index(address.column)]
 
 

@@ -12,11 +12,12 @@ from kvplan import schema
 from kvplan.context import Context
 from kvplan.errors import ValueProblem
 from kvplan.records import Binding
-from kvplan.values.show import parse_quantity, plain, show_number
+from kvplan.values.show import byte_prefix, parse_quantity, plain, show_number
 from kvplan.yamltext import Path_
 
 MAX_CELLS = 100_000
 Row = tuple[str, str, Binding]
+Point = tuple[Any, str, Path_]
 
 
 class Axes:
@@ -29,7 +30,8 @@ class Axes:
         """The rows of a table: address, label and binding."""
         if (table.rows is None) == (table.cases is None):
             self.context.fail(
-                f"the table '{name}' needs 'rows' or 'cases', one of them",
+                f"the table '{name}' needs 'rows' or 'cases', and has "
+                + ("neither" if table.rows is None else "both"),
                 "rows: the product of axes; cases: named variants",
                 "",
                 self.context.place(*path, key=True),
@@ -114,7 +116,34 @@ class Axes:
                 "give it at least one point",
                 self.context.place(*path),
             )
-        return [(item, self._point(axis, item), (*path, i)) for i, item in enumerate(raw)]
+        points = [(item, self._point(axis, item), (*path, i)) for i, item in enumerate(raw)]
+        self._distinct(axis, points)
+        return points
+
+    def _distinct(self, axis: str, points: list[Point]) -> None:
+        """Each point once, and bytes in powers of two or of ten, not both."""
+        seen: set[str] = set()
+        kinds: dict[str, str] = {}
+        for raw, text, path in points:
+            if text in seen:
+                self.context.fail(
+                    f"the axis '{axis}' has the point {text} twice",
+                    "its cells would share one address",
+                    "remove one",
+                    self.context.place(*path),
+                )
+            seen.add(text)
+            kind = byte_prefix(raw)
+            other = {"binary": "decimal", "decimal": "binary"}.get(kind, "")
+            if other and other in kinds:
+                self.context.fail(
+                    f"the axis '{axis}' mixes '{kinds[other]}' and '{raw}'",
+                    "1 GB is 10^9 B and 1 GiB is 2^30 B, 7 % more",
+                    "write all points in one of them",
+                    self.context.place(*path),
+                )
+                return
+            kinds.setdefault(kind, str(raw))
 
     def _point(self, axis: str, raw: object) -> str:
         if axis in self.context.registry:
@@ -141,7 +170,7 @@ class Axes:
             steps = schema.Steps.model_validate(raw)
         except ValueError:
             self.context.fail(
-                f"the axis '{axis}' needs from, to and points (2 or more)",
+                f"the axis '{axis}' needs from, to and points (2 to 1,000,000)",
                 "",
                 "{from: 1 token, to: 4096 token, points: 13}",
                 self.context.place(*path),

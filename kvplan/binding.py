@@ -10,6 +10,7 @@ from kvplan.catalog import SHELVES, Catalog, Entry, given, override_groups
 from kvplan.errors import KvplanError, Place, Problem, ValueProblem, suggest
 from kvplan.records import Binding, Given
 from kvplan.registry import load_registry
+from kvplan.values.show import byte_prefix
 from kvplan.yamltext import Document, Path_
 
 
@@ -60,7 +61,8 @@ class Binder:
                 )
             )
         elif layer_values and groups:
-            groups = override_groups(groups, layer_values, self.problems)
+            what_if = all(places[g.name][:1] != ("uses",) for g in layer_values)
+            groups = override_groups(groups, layer_values, self.problems, what_if)
         binding = Binding(givens, groups, labels, shorts, base.engine)
         self.problems.extend(_contradictions(binding, overrides))
         return binding
@@ -81,7 +83,7 @@ class Binder:
         return self._entries[path]
 
     def _quantity(self, key: str, raw: object, path: Path_) -> Given | None:
-        place = self.document.place(path)
+        place = self.document.place(path, key=raw is None)
         quantity = self.registry[key] if key in self.registry else None
         if quantity is None:
             names = [*SHELVES, *self.registry.quantities]
@@ -111,6 +113,15 @@ class Binder:
             return None
         if key == "peak_flops":
             self._check_peak(made, False)
+        if key == "device_memory" and byte_prefix(raw) == "decimal":
+            self.problems.append(
+                Problem(
+                    f"'{key}' is given as {raw}, in powers of ten",
+                    "drivers report powers of two; a card sold as 80 GB reports about 79.6 GiB",
+                    "write what the driver reports, in MiB or GiB",
+                    place,
+                )
+            )
         return made
 
     def _check_peak(self, made: Given, has_sparse: bool) -> None:
@@ -144,6 +155,33 @@ def _near(a: float, b: float) -> bool:
 
 def _contradictions(binding: Binding, changed: Mapping[str, Any]) -> list[Problem]:
     """Pairs of inputs that cannot both be meant."""
+    return [*_same_number_of_bytes(binding, changed), *_page_in_reservation(binding, changed)]
+
+
+def _same_number_of_bytes(binding: Binding, changed: Mapping[str, Any]) -> list[Problem]:
+    """The same number once as GB and once as GiB: one of the two was misread."""
+    written: dict[tuple[str, str], Given] = {}
+    for one in binding.givens.values():
+        kind = byte_prefix(one.text)
+        if not kind or one.text.endswith("/s"):
+            continue
+        bare = one.text.replace("i", "").replace(" ", "")
+        other = written.get((bare, "decimal" if kind == "binary" else "binary"))
+        if other and {one.name, other.name} & set(changed):
+            late = one if one.name in changed else other
+            return [
+                Problem(
+                    f"'{other.name}' is {other.text} and '{one.name}' is {one.text}",
+                    "the same number in powers of ten and of two: 1 GiB is 7 % more than 1 GB",
+                    "if both are meant, write one of them in bytes",
+                    late.place,
+                )
+            ]
+        written[bare, kind] = one
+    return []
+
+
+def _page_in_reservation(binding: Binding, changed: Mapping[str, Any]) -> list[Problem]:
     page, reserve = binding.givens.get("page"), binding.givens.get("reserve")
     if page and reserve and page.value > reserve.value and {"page", "reserve"} & set(changed):
         return [

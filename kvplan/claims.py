@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from kvplan import schema
+from kvplan.address import parse_address
 from kvplan.axes import Axes
 from kvplan.context import Context
 from kvplan.errors import one_of, suggest
@@ -32,16 +33,18 @@ class Claims:
     ) -> ClaimPlan:
         path: Path_ = ("claims", index)
         place = self.context.document.place((*path, "id"))
-        unit = Unit()
+        unit: Unit | None = Unit()
         if bool(claim.cell) == bool(claim.constant):
             self.context.fail(
                 f"the claim '{claim.id}' needs 'cell' or 'constant', one of them", "", "", place
             )
         elif claim.cell:
-            unit = self._claimed_unit(claim.cell, values, tables, (*path, "cell"))
+            wish = self._claimed_wish(claim.cell, values, tables, (*path, "cell"))
+            unit = wish.unit if wish else None
         over = self._constant(claim, path) if claim.constant else {}
         limits = self._limits(claim, unit, path)
         derivation, derivation_unit = self._derivation(claim, unit, path)
+        unit = unit or Unit()
         return ClaimPlan(
             claim.id,
             claim.says,
@@ -58,39 +61,45 @@ class Claims:
             claim.source,
         )
 
-    def _claimed_unit(
+    def _claimed_wish(
         self, cell: str, values: Mapping[str, Wish], tables: tuple[TablePlan, ...], path: Path_
-    ) -> Unit:
-        name, _, rest = cell.partition("[")
-        known = {t.name: t for t in tables}
+    ) -> Wish | None:
+        """The value or column a claim is about; its row is looked up among the results."""
         place = self.context.place(*path)
-        if not rest:
-            if name not in values:
-                self.context.fail(
-                    f"no value '{name}'",
-                    one_of(values),
-                    suggest(name, [*values, *known]) or "a table's cell is table[row].column",
-                    place,
-                )
-                return Unit()
-            return values[name].unit or Unit()
-        column = cell.rpartition("].")[2]
-        if name not in known:
-            self.context.fail(f"no table '{name}'", one_of(known), suggest(name, known), place)
-            return Unit()
-        wishes = {w.key: w for w in known[name].columns}
-        if column not in wishes:
+        address = self.context.attempt(place, lambda: parse_address(cell))
+        if address is None:
+            return None
+        known = {t.name: {w.key: w for w in t.columns} for t in tables}
+        if not address.column:
+            wishes, what, hint = dict(values), "value", [*values, *known]
+        elif address.name not in known:
             self.context.fail(
-                f"no column '{column}' in the table '{name}'",
+                f"no table '{address.name}'", one_of(known), suggest(address.name, known), place
+            )
+            return None
+        else:
+            wishes = known[address.name]
+            what, hint = f"column in the table '{address.name}'", [*wishes]
+        name = address.column or address.name
+        if name not in wishes:
+            self.context.fail(
+                f"no {what} '{name}'"
+                if what == "value"
+                else f"no column '{name}' in the table '{address.name}'",
                 one_of(wishes),
-                suggest(column, wishes),
+                suggest(name, hint) or ("a table's cell is table[row].column" * (name in known)),
                 place,
             )
-            return Unit()
-        return wishes[column].unit or Unit()
+            return None
+        if wishes[name].is_text:
+            self.context.fail(f"'{cell}' is text; a claim needs a number", "", "", place)
+            return None
+        return None if wishes[name].is_broken else wishes[name]
 
-    def _limits(self, claim: schema.Claim, unit: Unit, path: Path_) -> dict[str, float]:
+    def _limits(self, claim: schema.Claim, unit: Unit | None, path: Path_) -> dict[str, float]:
         found: dict[str, float] = {}
+        if unit is None:
+            return found
         for key in ("expect", "within", "at_least", "at_most", "more_than", "less_than"):
             raw = getattr(claim, key)
             if raw is None:
@@ -107,8 +116,8 @@ class Claims:
             )
             if value is not None:
                 found[key] = value
-        bounds = {"at_least", "at_most", "more_than", "less_than"} & set(found)
-        if claim.cell and not bounds and "expect" not in found and claim.expect is None:
+        bounds = (claim.expect, claim.at_least, claim.at_most, claim.more_than, claim.less_than)
+        if claim.cell and all(bound is None for bound in bounds):
             self.context.fail(
                 f"the claim '{claim.id}' says no number",
                 "a claim can be checked only against one",
@@ -118,7 +127,7 @@ class Claims:
         return found
 
     def _derivation(
-        self, claim: schema.Claim, unit: Unit, path: Path_
+        self, claim: schema.Claim, unit: Unit | None, path: Path_
     ) -> tuple[Expression | None, Unit]:
         place = self.context.document.place((*path, "derivation"))
         if claim.derivation is None:
@@ -129,7 +138,7 @@ class Claims:
                     'derivation: "2 * 80 * 8 * 128 * 2"',
                     self.context.document.place((*path, "id")),
                 )
-            return None, unit
+            return None, unit or Unit()
         expression = self.context.attempt(
             place, lambda: parse_expression(claim.derivation or "", PLAIN_FUNCTIONS)
         )
@@ -152,14 +161,14 @@ class Claims:
             if claim.unit
             else unit
         )
-        if shown and not shown.same_dimension(unit):
+        if shown and unit and not shown.same_dimension(unit):
             self.context.fail(
                 f"the cell is in {unit.dimension}, the derivation in {shown.dimension}",
                 "",
                 "",
                 self.context.document.place((*path, "unit")),
             )
-        return expression, shown or unit
+        return expression, shown or unit or Unit()
 
     def _constant(
         self, claim: schema.Claim, path: Path_

@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+LONGEST = 160
+LONGEST_SENTENCE = 400
+
 
 @dataclass(frozen=True, order=True)
 class Place:
@@ -31,11 +34,12 @@ class Problem:
     place: Place | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.place}: {self.what}" if self.place else self.what]
+        what = _printable(self.what)
+        lines = [f"{self.place}: {what}" if self.place else what]
         if self.place and self.place.line and self.place.text:
             lines += _excerpt(self.place)
         for part in (self.why, self.fix):
-            lines += [f"  {line}" for line in part.splitlines()]
+            lines += [f"  {_printable(line)}" for line in part.splitlines()]
         return "\n".join(lines)
 
 
@@ -55,6 +59,12 @@ class ValueProblem(Exception):
         super().__init__(what)
         self.what, self.why, self.fix, self.offset = what, why, fix, offset
         self.text, self.width = "", 1
+        self.path: tuple[str | int, ...] = ()
+
+    def inside(self, *path: str | int) -> ValueProblem:
+        """The same fault, known to be in a part of the value."""
+        self.path = path
+        return self
 
     def at(self, place: Place | None) -> Problem:
         """The problem at a place, narrowed to the part of `text` at fault when that is there."""
@@ -79,9 +89,19 @@ def one_of(names: Iterable[str], most: int = 12) -> str:
     return f"{shown}, ... ({len(ordered)} in all)" if len(ordered) > most else shown
 
 
+def _printable(text: str) -> str:
+    """Text that cannot steer a terminal, cut where nobody reads on."""
+    safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return safe if len(safe) <= LONGEST_SENTENCE else safe[: LONGEST_SENTENCE - 3] + "..."
+
+
 def _excerpt(place: Place) -> list[str]:
-    number = str(place.line)
-    text = place.text if len(place.text) <= 160 else place.text[:157] + "..."
-    column = min(place.column, len(text) + 1)
+    number, text, column = str(place.line), place.text, place.column
+    if len(text) > LONGEST:
+        # The part of a long line around the fault.
+        start = max(0, min(column - LONGEST // 2, len(text) - LONGEST))
+        text, column = text[start : start + LONGEST], column - start
+    text = "".join(c if c.isprintable() else " " for c in text)
+    column = min(column, len(text) + 1)
     width = max(1, min(place.width, len(text) + 1 - column))
     return [f"  {number} | {text}", f"  {' ' * len(number)} | {' ' * (column - 1)}{'^' * width}"]

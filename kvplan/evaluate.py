@@ -38,7 +38,8 @@ def evaluate(plan: Plan) -> Results:
     outer = value_lookup("")
     tables = {t.name: _table(t, outer, problems) for t in plan.tables}
     if problems:
-        raise KvplanError(list({(p.place, p.what): p for p in problems}.values()))
+        # A fault of a column is told once, for the first row that has it.
+        raise KvplanError(list({(p.place, p.what): p for p in reversed(problems)}.values()))
     ordered = {key: values[key] for key in by_key}
     return Results(plan, ordered, tables)
 
@@ -229,7 +230,7 @@ def _guard(problems: list[Problem], wish: Wish, where: str, action: Any, *argume
         return action(*arguments)
     except ValueProblem as error:
         hint = f"in {where}" if where else ""
-        why = "; ".join(part for part in (error.why, hint) if part)
+        why = "\n".join(part for part in (error.why, hint) if part)
         found = error.at(wish.place)
         problems.append(Problem(found.what, why, found.fix, found.place))
         return None

@@ -10,7 +10,7 @@ from kvplan.address import find_cell
 from kvplan.axes import step_points
 from kvplan.errors import KvplanError, ValueProblem
 from kvplan.evaluate import sweep
-from kvplan.records import Binding, ClaimPlan, Results, Verdict
+from kvplan.records import Binding, Cell, ClaimPlan, Results, Verdict
 from kvplan.values.plain import PLAIN_FUNCTIONS, Series
 from kvplan.values.show import show_quantity
 from kvplan.values.unit import Unit
@@ -23,22 +23,21 @@ CONSTANT = 1e-12
 def judge(results: Results) -> tuple[Verdict, ...]:
     """A verdict for every claim; raises KvplanError for claims that cannot be judged."""
     verdicts, problems = [], []
-    for claim in results.plan.claims:
+    document = results.plan.experiment.document
+    for index, claim in enumerate(results.plan.claims):
+        key = "constant" if claim.constant else "cell"
         try:
-            verdicts.append(
-                _constant(claim, results) if claim.constant else _measured(claim, results)
-            )
+            cell = None if claim.constant else find_cell(results, claim.cell or "")
+            key = "derivation" if cell else key
+            verdicts.append(_measured(claim, cell, results) if cell else _constant(claim, results))
         except ValueProblem as error:
-            problems.append(error.at(claim.place))
+            problems.append(error.at(document.place(("claims", index, key))))
     if problems:
         raise KvplanError(problems)
     return tuple(verdicts)
 
 
-def _measured(claim: ClaimPlan, results: Results) -> Verdict:
-    cell = find_cell(results, claim.cell or "")
-    if isinstance(cell.value, str):
-        raise ValueProblem(f"'{claim.cell}' is text; a claim needs a number")
+def _measured(claim: ClaimPlan, cell: Cell, results: Results) -> Verdict:
     unit, digits = claim.unit, cell.wish.digits
     holds = all(
         _within(cell.value, key, limit, claim.limits) for key, limit in claim.limits.items()

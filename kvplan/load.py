@@ -164,7 +164,7 @@ def _problem(
 ) -> Problem:
     name = path[-1] if path else "the file"
     kind, context = detail["type"], detail.get("ctx", {})
-    keys = [f.alias or n for n, f in model.model_fields.items()]
+    keys = [f.alias or n for n, f in model.model_fields.items() if n != "key"]
     if kind == "extra_forbidden":
         what = {"ExperimentFile": "an experiment", "Wanted": "a value"}.get(
             model.__name__, f"a {model.__name__.lower()}"
@@ -190,6 +190,9 @@ def _problem(
         "int_from_float": "a whole number",
     }.get(kind)
     place = document.place(path)
+    if wanted and detail["input"] is None:
+        key_place = document.place(path, key=True)
+        return Problem(f"'{name}' is empty", "", "fill it in or remove the key", key_place)
     if wanted:
         got = _kind_name(detail["input"])
         return Problem(
@@ -198,8 +201,19 @@ def _problem(
             'put text in quotes: "..."' if wanted == "text" else "",
             place,
         )
+    if kind in ("less_than_equal", "greater_than_equal"):
+        most = kind == "less_than_equal"
+        bound = f"at most {context['le']}" if most else f"at least {context['ge']}"
+        return Problem(f"'{name}' must be {bound}, not {detail['input']}", "", "", place)
+    if kind == "string_pattern_mismatch":
+        return Problem(
+            f"'{detail['input']}' cannot be the name of a {name}",
+            "",
+            "use small letters, digits and _, starting with a letter",
+            place,
+        )
     limits = {
-        "too_short": "has too few entries",
+        "too_short": "is empty",
         "too_long": "has too many entries",
         "string_too_short": "is empty",
         "string_too_long": "is too long",

@@ -43,16 +43,33 @@ def prose_parts(experiment: Experiment) -> Iterator[tuple[Path_, str]]:
             yield ("claims", index, "because"), claim.because
 
 
-def fill(text: str, results: Results, place: Place) -> str:
+def fill(text: str, results: Results) -> str:
     """The prose with its cells put in; raises ValueProblem for a hole that names none.
 
     Holes are {{ cell("address", unit="GiB", digits=1) }} and {{ cite("text with 2023 in it") }};
     nothing else is evaluated, so prose cannot run code.
     """
-    return _HOLE.sub(lambda match: _hole(match, text, results, place), text)
+    filled = _HOLE.sub(lambda match: _hole(match, results), text)
+    rest = _HOLE.sub("", text)
+    for mark in ("{{", "}}", "{%", "{#"):
+        if mark in rest:
+            raise _at_hole(ValueProblem(f"'{mark}' is left over in the prose", "", _FORMS), mark)
+    return filled
 
 
-def _hole(match: re.Match[str], text: str, results: Results, place: Place) -> str:
+def _at_hole(error: ValueProblem, hole: str) -> ValueProblem:
+    error.text, error.offset, error.width = hole, 0, len(hole)
+    return error
+
+
+def _hole(match: re.Match[str], results: Results) -> str:
+    try:
+        return _filled_hole(match, results)
+    except ValueProblem as error:
+        raise _at_hole(error, match[0]) from None
+
+
+def _filled_hole(match: re.Match[str], results: Results) -> str:
     call = _CALL.fullmatch(match["call"])
     arguments = _ARGUMENTS.fullmatch(call["rest"]) if call else None
     if not call or not arguments:
@@ -117,8 +134,15 @@ def filler(experiment: Experiment, results: Results, problems: list[Problem]) ->
     def filled(path: Path_, text: Any) -> str:
         place = experiment.document.place(path)
         try:
-            return fill(str(text or ""), results, place)
+            return fill(str(text or ""), results)
         except ValueProblem as error:
+            # In a block of prose the hole stands some lines below where the block begins.
+            lines = experiment.document.lines
+            for number in range(place.line, min(place.line + 400, len(lines)) + 1):
+                if error.text and error.text in lines[number - 1]:
+                    column = place.column if number == place.line else 1
+                    place = Place(place.path, number, column, 1, lines[number - 1])
+                    break
             problems.append(error.at(place))
             return ""
 

@@ -24,10 +24,11 @@ from jinja2.exceptions import SecurityError, TemplateRuntimeError
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from kvplan.errors import KvplanError, Place, Problem
+from kvplan.errors import KvplanError, Place, Problem, suggest
 
 MAX_OUTPUT = 50_000_000
 MAX_SECONDS = 30.0
+MAX_TEMPLATE = 1_000_000
 _PACKAGED = Path(__file__).parent / "templates"
 _CHECKOUT = Path(__file__).parent.parent / "templates"
 # Templates lay out; arithmetic belongs to formulas, and grown text or code to nobody.
@@ -68,7 +69,7 @@ def _environment(folders: tuple[str, ...]) -> _Environment:
     from kvplan.markdown import html_of
 
     env = _Environment(
-        loader=FileSystemLoader(list(folders)),
+        loader=_Loader(list(folders)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -102,16 +103,8 @@ def render_template(name: str, project: Path, context: Mapping[str, Any]) -> str
     try:
         with _time_limit():
             return "".join(_limited(env.get_template(name).generate(context)))
-    except TemplateNotFound:
-        known = sorted({f.name for folder in folders for f in folder.glob("*.j2")})
-        raise KvplanError(
-            Problem(
-                f"no template '{name}'",
-                "templates: " + ", ".join(known),
-                "",
-                Place(f"templates/{name}"),
-            )
-        ) from None
+    except TemplateNotFound as error:
+        raise KvplanError(_not_found(error, name, folders)) from None
     except TemplateSyntaxError as error:
         raise KvplanError(
             _problem(error.message or "", error.name or name, error.lineno, folders)
@@ -128,7 +121,31 @@ def render_template(name: str, project: Path, context: Mapping[str, Any]) -> str
         _TooMuch,
     ) as error:
         where, line = _frame(error, name)
-        raise KvplanError(_problem(str(error), where, line, folders)) from None
+        what = str(error).replace("Undefined is not safely callable", "only macros can be called")
+        raise KvplanError(_problem(what, where, line, folders)) from None
+
+
+def _not_found(error: TemplateNotFound, name: str, folders: list[Path]) -> Problem:
+    known = sorted({f.name for folder in folders for f in folder.glob("*.j2")})
+    wanted, (where, line) = str(error.name), _frame(error, name)
+    place = Place(f"templates/{name}")
+    if wanted != name:
+        place = _problem("", where, line, folders).place or place
+    why = "templates: " + ", ".join(known)
+    return Problem(f"no template '{wanted}'", why, suggest(wanted, known), place)
+
+
+class _Loader(FileSystemLoader):
+    """Templates of a folder; a link that leads out of it is no template."""
+
+    def get_source(self, environment: Any, template: str) -> Any:
+        source = super().get_source(environment, template)
+        real = Path(source[1]).resolve()
+        if not any(real.is_relative_to(Path(root).resolve()) for root in self.searchpath):
+            raise TemplateNotFound(template)
+        if real.stat().st_size > MAX_TEMPLATE:
+            raise TemplateSyntaxError(f"more than {MAX_TEMPLATE:,} bytes", 1, template)
+        return source
 
 
 class _TooMuch(Exception):

@@ -304,13 +304,24 @@ class _Builder:
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return Place(self.path, line, column, width, text)
 
+    def _control_character(self) -> tuple[int, int]:
+        """Where the first character stands that YAML does not allow."""
+        for number, line in enumerate(self.lines, start=1):
+            for column, char in enumerate(line, start=1):
+                if not char.isprintable() and char != "\t":
+                    return number, column
+        return 1, 1
+
     def _fail(self, event: Any, what: str, why: str, fix: str) -> None:
         raise KvplanError([*self.problems, Problem(what, why, fix, self._place(event))])
 
     def _syntax(self, error: Any) -> Problem:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        if mark and "end of stream" in reason and getattr(error, "context_mark", None):
+            # What was opened and not closed is the fault, not the end of the file.
+            mark, reason = error.context_mark, f"{error.context}: {reason}"
+        line, column = (mark.line + 1, mark.column + 1) if mark else self._control_character()
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         fix = "check the indentation and quotes of this line and the one before"
         if "\t" in text[: column + 1]:

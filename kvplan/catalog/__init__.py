@@ -152,12 +152,13 @@ class _Reader:
             title = "given in the experiment"
         if base and groups is None:
             groups = self._override_groups(base.groups, givens)
-        if self.kind == "model" and not groups:
+        if self.kind == "model" and not groups and "groups" not in raw:
             self._fail(
                 "a model needs 'groups', the layers by kind",
                 "bytes per token follow from them",
                 "groups:\n  - {kind: full, layers: 32, "
                 "query_heads: 32, kv_heads: 8, head_dim: 128 element/token}",
+                key=True,
             )
         if self.problems:
             raise KvplanError(self.problems)
@@ -242,7 +243,8 @@ class _Reader:
         try:
             lengths = read_lengths(raw)
         except ValueProblem as error:
-            self.problems.append(error.at(self._place("lengths")))
+            where = self._place("lengths", *error.path, key="unknown key" in error.what)
+            self.problems.append(error.at(where))
             return
         for name in ("prompt_tokens", "output_tokens"):
             givens[name] = Given(
@@ -284,7 +286,8 @@ class _Reader:
         self, groups: tuple[Group, ...], givens: dict[str, Given]
     ) -> tuple[Group, ...]:
         mine = {n: givens.pop(n) for n in list(givens) if self.registry[n].per == "layer_group"}
-        return override_groups(groups, mine.values(), self.problems)
+        what_if = self.path[:1] != ("uses",)
+        return override_groups(groups, mine.values(), self.problems, what_if)
 
 
 def given(
@@ -338,10 +341,31 @@ def check_group(givens: dict[str, Given]) -> list[Problem]:
     return []
 
 
+def _query_heads_meant(group: Group, made: Given) -> list[Problem]:
+    """Query heads given as KV heads of a model that is known to have fewer of these."""
+    query, kv = group.givens.get("query_heads"), group.givens["kv_heads"]
+    if not query or made.value != query.value or kv.value == query.value:
+        return []
+    return [
+        Problem(
+            f"{made.value} is the number of query heads; the model keeps {kv.value} KV heads",
+            f"with query heads in their place, KV would be {query.value / kv.value:g}x too large",
+            "remove 'kv_heads'; to ask what if, give it in 'with', 'rows' or 'cases'",
+            made.place,
+        )
+    ]
+
+
 def override_groups(
-    groups: tuple[Group, ...], overrides: Iterable[Given], problems: list[Problem]
+    groups: tuple[Group, ...],
+    overrides: Iterable[Given],
+    problems: list[Problem],
+    what_if: bool = True,
 ) -> tuple[Group, ...]:
-    """The groups with values of a layer replaced; only clear when one group has the value."""
+    """The groups with values of a layer replaced; only clear when one group has the value.
+
+    Where the model itself is stated (not `what_if`), its query heads given as KV heads are flagged.
+    """
     changed = list(groups)
     for one in overrides:
         holders = [i for i, g in enumerate(groups) if one.name in g.givens]
@@ -361,6 +385,8 @@ def override_groups(
             )
             continue
         group = changed[holders[0]]
+        if one.name == "kv_heads" and not what_if:
+            problems.extend(_query_heads_meant(group, one))
         changed[holders[0]] = Group(group.name, group.kind, {**group.givens, one.name: one})
     for group in changed:
         problems.extend(check_group(dict(group.givens)))

@@ -114,7 +114,7 @@ def _check(node: ast.expr, functions: Mapping[str, Any], names: list[str]) -> No
             _check(argument, functions, names)
     else:
         raise ValueProblem(
-            f"{type(node).__name__} is not allowed in an expression",
+            f"'{ast.unparse(node)}' is not allowed in an expression",
             "expressions come from files under review and may not run code",
             "use names, numbers, + - * / < > and functions",
             node.col_offset,

@@ -76,6 +76,12 @@ def _example(unit: Unit, raw: str = "") -> str:
     return f'write for instance "{shown} {samples.get(unit.dimension, unit.dimension)}"'
 
 
+def byte_prefix(raw: object) -> str:
+    """Whether bytes were written with powers of two ("GiB") or of ten ("GB"); else nothing."""
+    match = re.search(r"[kKMGTP](i?)B\s*$", raw) if isinstance(raw, str) else None
+    return ("binary" if match[1] else "decimal") if match else ""
+
+
 def plain(value: Any) -> Any:
     """A number as JSON should hold it: whole numbers as int, NumPy scalars as Python's own."""
     if isinstance(value, (str, bool)) or value is None:

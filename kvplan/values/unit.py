@@ -49,6 +49,10 @@ class Unit:
         below = [_power(n, -e) for n, e in zip(BASE, self.exponents, strict=True) if e < 0]
         return "/".join(["*".join(above) or "1", *below])
 
+    @property
+    def _words(self) -> str:
+        return "a plain number" if self.dimension == "1" else self.dimension
+
     def same_dimension(self, other: Unit) -> bool:
         """Whether the two can be added."""
         return self.exponents == other.exponents
@@ -90,7 +94,7 @@ class Unit:
     def _like(self, other: Any, verb: str) -> Unit:
         right = other if isinstance(other, Unit) else Unit()
         if not self.same_dimension(right):
-            raise ValueProblem(f"cannot {verb} {self.dimension} and {right.dimension}")
+            raise ValueProblem(f"cannot {verb} {self._words} and {right._words}")
         return Unit(self.exponents, spread=_merge(self, right))
 
     def __add__(self, other: Any) -> Unit:
@@ -189,7 +193,9 @@ def _unknown(name: str, whole: str) -> ValueProblem:
         return ValueProblem(
             what, "kvplan counts bytes (B), not bits (b)", "divide by 8: 200 Gb/s is 25 GB/s"
         )
-    if name in ("KB", "Kb", "kb", "mb", "gb", "gib", "mib", "K", "M", "G"):
+    if re.fullmatch(r"[kmgtp]ib", name, re.IGNORECASE):
+        return ValueProblem(what, "", f"did you mean '{name[0].upper()}iB'?")
+    if name in ("KB", "Kb", "kb", "mb", "gb", "K", "M", "G"):
         return ValueProblem(
             what,
             "1 GB is 10^9 B and 1 GiB is 2^30 B: say which is meant",

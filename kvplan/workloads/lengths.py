@@ -58,7 +58,7 @@ def read_lengths(raw: object) -> Lengths:
                 f"unknown key '{key}' in lengths",
                 f"lengths have: {', '.join(_KEYS[form])}",
                 suggest(key, _KEYS[form]),
-            )
+            ).inside(key)
     return _listed(raw) if form == "list" else _lognormal(raw)
 
 
@@ -70,16 +70,18 @@ def _listed(raw: dict[str, Any]) -> Lengths:
             f"{len(prompts)} prompts but {len(outputs)} outputs",
             "",
             "give one output for each prompt",
-        )
+        ).inside("output")
     return Lengths(prompts, outputs)
 
 
 def _tokens(raw: object, name: str) -> tuple[int, ...]:
     if not isinstance(raw, list) or not raw:
-        raise ValueProblem(f"'{name}' must be a list of lengths, at least one")
+        raise ValueProblem(f"'{name}' must be a list of lengths, at least one").inside(name)
     found = [parse_quantity(item, parse_unit("token"), name) for item in raw]
     if any(n < 0 or n != int(n) or n > 10**9 for n in found):
-        raise ValueProblem(f"'{name}' must hold whole numbers of tokens from 0 to 10^9")
+        raise ValueProblem(f"'{name}' must hold whole numbers of tokens from 0 to 10^9").inside(
+            name
+        )
     return tuple(int(n) for n in found)
 
 
@@ -94,12 +96,16 @@ def _lognormal(raw: dict[str, Any]) -> Lengths:
     if raw["distribution"] != "lognormal":
         raise ValueProblem(
             f"unknown distribution '{raw['distribution']}'", "", "known: lognormal; or give a list"
-        )
+        ).inside("distribution")
     seed, requests = raw["seed"], raw["requests"]
     if not _whole(seed) or not _whole(requests) or requests < 1:
-        raise ValueProblem("'seed' and 'requests' must be whole numbers, at least one request")
+        raise ValueProblem(
+            "'seed' and 'requests' must be whole numbers, at least one request"
+        ).inside("requests" if _whole(seed) else "seed")
     if requests > MAX_REQUESTS:
-        raise ValueProblem(f"{requests:,} requests are more than the limit of {MAX_REQUESTS:,}")
+        raise ValueProblem(
+            f"{requests:,} requests are more than the limit of {MAX_REQUESTS:,}"
+        ).inside("requests")
     output = _shape(raw["output"], "output") if "output" in raw else None
     return Lengths((), (), seed, requests, _shape(raw["prompt"], "prompt"), output)
 
@@ -114,15 +120,15 @@ def _shape(raw: object, name: str) -> tuple[float, float]:
             f"'{name}' needs mu and sigma",
             "the mean and standard deviation of the logarithm of the length",
             f"{name}: {{mu: 6.4, sigma: 1.0}}",
-        )
+        ).inside(name)
     mu, sigma = raw["mu"], raw["sigma"]
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (mu, sigma)):
-        raise ValueProblem(f"mu and sigma of '{name}' must be numbers")
+        raise ValueProblem(f"mu and sigma of '{name}' must be numbers").inside(name)
     if not (0 <= mu <= 16 and 0 <= sigma <= 4):
         raise ValueProblem(
             f"mu of '{name}' must be 0 to 16 and sigma 0 to 4",
             "longer requests than that are not credible",
-        )
+        ).inside(name)
     return float(mu), float(sigma)
 
 
