@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvplan import yamltext
-from kvplan.errors import KvplanError, Place, Problem, ValueProblem, one_of, suggest
+from kvplan.errors import KvplanError, Place, Problem, ValueProblem, suggest
 from kvplan.records import Given, Group, Source
 from kvplan.registry import Quantity, load_registry
 from kvplan.values.show import parse_quantity
@@ -102,8 +102,8 @@ class Catalog:
             raise KvplanError(
                 Problem(
                     f"unknown {shelf.word} '{name}'",
-                    f"the catalog has: {one_of(names)}",
-                    suggest(name, names) or f"kvplan list {shelf.word}s, or write it inline",
+                    f"kvplan list {shelf.word}s names those of the catalog",
+                    suggest(name, names) or "name one of them, or write it inline",
                     place,
                 )
             )
