@@ -84,12 +84,17 @@ def _filled_hole(match: re.Match[str], results: Results) -> str:
         )
     cell = find_cell(results, arguments["text"])
     if not arguments["unit"] and not arguments["digits"]:
-        return escape(show_cell(cell))
+        return escape(_plural(show_cell(cell), cell.value))
     unit = parse_unit(arguments["unit"]) if arguments["unit"] else cell.wish.unit
     if unit and cell.wish.unit and not unit.same_dimension(cell.wish.unit):
         raise ValueProblem(f"'{cell.address}' is in {cell.wish.unit.text}, not in {unit.text}")
     digits = int(arguments["digits"]) if arguments["digits"] else cell.wish.digits
-    return escape(show_quantity(cell.value, unit, digits))
+    return escape(_plural(show_quantity(cell.value, unit, digits), cell.value))
+
+
+def _plural(text: str, value: Any) -> str:
+    """The text of a quantity as a sentence says it: 16 tokens, 1 token."""
+    return f"{text}s" if text.endswith(" token") and value != 1 else text
 
 
 def typed_digits(experiment: Experiment) -> list[Problem]:
