@@ -44,7 +44,7 @@ uses:
       - {kind: full, layers: 2, query_heads: 8, kv_heads: 4, head_dim: 64}
   kv_dtype: fp16
   kv_budget: 1 GiB
-  workload: {lengths: {list: [100 token, 200 token, 3000 token], output: [1 token, 2 token, 3 token]}}
+  workload: {lengths: {list: [9 token, 200 token, 3e3 token], output: [1 token, 2 token, 9 token]}}
   accelerator: h100-sxm-80gb
   tensor_parallel: 2
   page: 16 token
