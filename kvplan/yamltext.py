@@ -17,7 +17,7 @@ MAX_DEPTH = 40
 Path_ = tuple[str | int, ...]
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
-_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*)?\.?[0-9_]+([eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*\.")
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
 _NOT_FINITE = re.compile(r"[-+]?\.?(nan|inf|infinity)", re.IGNORECASE)
 

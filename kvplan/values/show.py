@@ -13,6 +13,7 @@ from kvplan.values.unit import Unit, parse_unit
 _NUMBER = r"[-+]?(?:[0-9][0-9_,]*\.?[0-9_]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 # Counts read off a model card are plain numbers there and here.
 _BARE = ("1", "element", "element/token")
+LARGEST = 10**100
 _QUANTITY = re.compile(rf"\s*({_NUMBER})\s*(\D.*|1)?", re.DOTALL)
 
 
@@ -31,6 +32,8 @@ def parse_quantity(raw: object, expected: Unit, name: str) -> int | float:
         )
         raise ValueProblem(f"'{name}' needs a quantity, not {shown}", "", _example(expected))
     number, unit_text = _split(raw, name)
+    if abs(number) > LARGEST:
+        raise ValueProblem(f"'{str(raw)[:60]}' is out of the range of numbers kvplan can hold")
     unit = parse_unit(unit_text) if unit_text else None
     if unit is None and expected.dimension not in _BARE:
         raise ValueProblem(

@@ -77,7 +77,12 @@ def _listed(raw: dict[str, Any]) -> Lengths:
 def _tokens(raw: object, name: str) -> tuple[int, ...]:
     if not isinstance(raw, list) or not raw:
         raise ValueProblem(f"'{name}' must be a list of lengths, at least one").inside(name)
-    found = [parse_quantity(item, parse_unit("token"), name) for item in raw]
+    found = []
+    for index, item in enumerate(raw):
+        try:
+            found.append(parse_quantity(item, parse_unit("token"), name))
+        except ValueProblem as error:
+            raise error.inside(name, index) from None
     if any(n < 0 or n != int(n) or n > 10**9 for n in found):
         raise ValueProblem(f"'{name}' must hold whole numbers of tokens from 0 to 10^9").inside(
             name
