@@ -7,64 +7,117 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from kvplan.errors import KvplanError, Problem
+from kvplan import __version__
+from kvplan.arguments import LISTS, ExperimentFile, entry_names, found_files
 
 FINE, DIFFERS, WRONG_INPUT, BUG = 0, 1, 2, 3
-_F = TypeVar("_F", bound=Callable[..., Any])
+# What a shell reports for Ctrl-C and for a reader that went away.
+STOPPED, NO_READER = 130, 141
+Outcome = tuple[int, list[str]]
 
-files = click.argument(
-    "files", nargs=-1, required=True, metavar="FILES...", type=click.Path(path_type=Path)
-)
+files = click.argument("files", nargs=-1, required=True, metavar="FILES...", type=ExperimentFile())
+one_file = click.argument("file", type=ExperimentFile())
 sets = click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Override an input, for instance --set model=llama-3.1-8b.",
+    help='Override an input, for instance --set model=llama-3.1-8b --set kv_budget="40 GiB".',
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="kvplan", prog_name="kvplan")
+class _InOrder(click.Group):
+    """Commands in the order they are used in, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.commands]
+
+
+@click.group(
+    cls=_InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="kvplan")
 def cli() -> None:
     """Capacity plans for LLM serving that can be reviewed.
 
-    An experiment is a YAML file with a question, its inputs and the tables and claims that
-    answer it.
+    An experiment is a YAML file with a question, its inputs, and the tables and claims that
+    answer it. kvplan computes it, writes its report and holds its numbers against those that
+    were reviewed.
 
     \b
-    Example:
+    Examples:
+      kvplan new my_question
       kvplan render experiments/*.yaml
+      kvplan explain experiments/token_cost.yaml kv_bytes_per_token
+
+    \b
+    Exit codes:
+      0  fine
+      1  a claim, a golden number or a report differs from what was reviewed
+      2  the input is wrong; nothing was written for it
+      3  a bug in kvplan
     """
 
 
-def _command(function: _F) -> _F:
-    """Registers a command whose KvplanErrors are printed and end with exit code 2."""
+def _command(name: str) -> Callable[[Callable[..., int]], click.Command]:
+    """Registers a command; what it returns is the exit code."""
 
-    @cli.command()
-    @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        from kvplan.errors import KvplanError
+    def register(function: Callable[..., int]) -> click.Command:
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            from kvplan.errors import KvplanError
 
-        try:
-            code = function(*args, **kwargs) or FINE
-        except KvplanError as error:
-            _print_problems(error.problems)
-            code = WRONG_INPUT
-        sys.exit(code)
+            try:
+                code = function(*args, **kwargs)
+            except KvplanError as error:
+                _print_problems(error)
+                code = WRONG_INPUT
+            except BrokenPipeError:
+                _drop_output()
+                code = NO_READER
+            sys.exit(code)
 
-    return guarded  # type: ignore[return-value]
+        return cli.command(name)(guarded)
+
+    return register
 
 
-@_command
+@_command("new")
+@click.argument("name")
+def new(name: str) -> int:
+    """Write a first experiment, commented, that renders at once.
+
+    It goes to experiments/NAME.yaml, which must not exist yet. NAME becomes the experiment's id:
+    small letters, digits and _.
+
+    \b
+    Example:
+      kvplan new my_question
+    """
+    from kvplan.starting import start
+
+    written = start(name)
+    for path in written:
+        _say(f"{_near(path)} written")
+    here = _near(written[0])
+    _say(
+        f"next: kvplan render {here}   writes reports/{name}.md and .html\n"
+        f"      kvplan accept {here}   keeps the numbers, once you have read them\n"
+        f"      kvplan check {here}    says from then on what moved"
+    )
+    return FINE
+
+
+@_command("render")
 @files
 @sets
 @click.option(
@@ -76,26 +129,29 @@ def _command(function: _F) -> _F:
 def render(files: tuple[Path, ...], overrides: tuple[str, ...], output: Path | None) -> int:
     """Write the report of each experiment as Markdown and HTML.
 
+    Each file is the old one or the whole new one, whatever happens. With --set the report says
+    at its top what was overridden; write it to another folder with -o.
+
     \b
-    Example:
+    Examples:
+      kvplan render experiments/*.yaml
       kvplan render experiments/token_cost.yaml --set kv_budget="40 GiB" -o build
     """
     from kvplan.pipeline import write_reports
 
-    def one(file: Path) -> int:
-        for written in write_reports(file, overrides, output):
-            click.echo(_near(written))
-        return FINE
+    def one(file: Path) -> Outcome:
+        return FINE, [_near(path) for path in write_reports(file, overrides, output)]
 
     return _each(files, one)
 
 
-@_command
+@_command("check")
 @files
 def check(files: tuple[Path, ...]) -> int:
-    """Hold claims, golden numbers and committed reports against what is computed now.
+    """Say what differs from the reviewed numbers, claims and reports.
 
-    Writes nothing. Exit code 0: all as reviewed; 1: something differs; 2: an input is wrong.
+    Everything is computed anew and nothing is written. Exit code 0: all as reviewed; 1: something
+    differs; 2: an input is wrong.
 
     \b
     Example:
@@ -104,32 +160,30 @@ def check(files: tuple[Path, ...]) -> int:
     from kvplan import pipeline
     from kvplan.load import project_folder
 
-    def one(file: Path) -> int:
+    def one(file: Path) -> Outcome:
         found = pipeline.check(file)
-        for line in found:
-            click.echo(line)
-        return DIFFERS if found else FINE
+        return (DIFFERS if found else FINE), found
 
-    code = _each(files, one)
-    lost = [
-        line
-        for project in dict.fromkeys(project_folder(f) for f in files)
-        for line in pipeline.orphans(project)
-    ]
+    known = found_files(files)
+    code = _each(known, one)
+    projects = dict.fromkeys(project_folder(file) for file in known)
+    lost = [line for project in projects for line in pipeline.orphans(project)]
     for line in lost:
-        click.echo(line)
+        _say(line)
     code = max(code, DIFFERS if lost else FINE)
     if code == FINE:
-        click.echo(f"{len(files)} experiments: claims, golden numbers and reports agree")
+        many = "1 experiment" if len(known) == 1 else f"{len(known)} experiments"
+        _say(f"{many}: claims, golden numbers and reports agree")
     return code
 
 
-@_command
+@_command("accept")
 @files
 def accept(files: tuple[Path, ...]) -> int:
-    """Make the numbers computed now the reviewed ones, and say what moved.
+    """Keep the numbers of now as the reviewed ones; say what moved.
 
-    Refuses when the environment has CI set: reviewed numbers come from a person.
+    They go to golden/. Refuses when the environment has CI set: reviewed numbers come from a
+    person.
 
     \b
     Example:
@@ -146,51 +200,55 @@ def accept(files: tuple[Path, ...]) -> int:
                 "run it on your machine and commit golden/",
             )
         )
-
-    def one(file: Path) -> int:
-        for line in pipeline.accept(file):
-            click.echo(line)
-        return FINE
-
-    return _each(files, one)
+    return _each(files, lambda file: (FINE, pipeline.accept(file)))
 
 
-@_command
-@click.argument("file", type=click.Path(path_type=Path))
+@_command("show")
+@one_file
 @sets
 @as_json
 def show(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Print the numbers of an experiment: its tables, or one JSON object.
+    """Print the values, tables and claims of an experiment.
+
+    JSON is one object, with numbers unrounded, in the unit named beside them.
 
     \b
-    Example:
-      kvplan show experiments/token_cost.yaml --json
+    Examples:
+      kvplan show experiments/token_cost.yaml
+      kvplan show experiments/token_cost.yaml --set model=llama-3.1-8b --json
     """
     from kvplan import pipeline
 
     if as_json:
-        click.echo(json.dumps(pipeline.show(file, overrides), ensure_ascii=False, indent=1))
-        return FINE
+        return _say_json(pipeline.show(file, overrides))
     from kvplan.tables import pipe_table, shown_values, tables
 
-    results = pipeline.run(file, overrides).results
-    for title, cell in shown_values(results):
-        click.echo(f"{title}: {cell.text}")
-    for table in tables(results):
-        click.echo(f"\n{table.title}\n\n{pipe_table(table)}")
+    done = pipeline.run(file, overrides)
+    _say_changed(overrides)
+    for title, cell in shown_values(done.results):
+        _say(f"{title}: {cell.text}")
+    for table in tables(done.results):
+        _say(f"\n{table.title}\n\n{pipe_table(table)}")
+    for number, verdict in enumerate(done.verdicts):
+        word = "holds" if verdict.holds else "refuted"
+        word += "" if verdict.as_expected else ", NOT AS EXPECTED"
+        _say(("" if number else "\nClaims\n\n") + f"{word}: {verdict.plan.says}")
     return FINE
 
 
-@_command
-@click.argument("file", type=click.Path(path_type=Path))
+@_command("explain")
+@one_file
 @click.argument("cell")
 @sets
 @as_json
 def explain(file: Path, cell: str, overrides: tuple[str, ...], as_json: bool) -> int:
     """Print how a value, or a cell table[row].column, comes about.
 
+    Each step is shown in symbols, then in numbers, down to the inputs with their file and source.
+
     \b
-    Example:
+    Examples:
+      kvplan explain experiments/token_cost.yaml kv_bytes_per_token
       kvplan explain experiments/paged_allocation.yaml "page_size_sweep[page=16].batch"
     """
     from dataclasses import asdict
@@ -207,118 +265,143 @@ def explain(file: Path, cell: str, overrides: tuple[str, ...], as_json: bool) ->
         raise KvplanError(error.at(Place("CELL", 1, 1, len(cell), cell))) from None
     step = steps_of(results)(found)
     if as_json:
-        click.echo(
-            json.dumps({"cell": found.address, **asdict(step)}, ensure_ascii=False, indent=1)
-        )
-    else:
-        click.echo("\n".join(_tree(step, 0)))
+        return _say_json({"cell": found.address, **asdict(step)})
+    _say_changed(overrides)
+    _say("\n".join(_tree(step, 0)))
     return FINE
 
 
-@_command
-@click.argument(
-    "what",
-    type=click.Choice(
-        [
-            "models",
-            "accelerators",
-            "tiers",
-            "workloads",
-            "dtypes",
-            "formulas",
-            "functions",
-            "experiments",
-        ]
-    ),
-)
+@_command("list")
+@click.argument("what", type=click.Choice(LISTS))
+@click.argument("name", required=False, shell_complete=entry_names)
 @as_json
-def list(what: str, as_json: bool) -> int:
-    """List what can be named in an experiment.
+def list_(what: str, name: str | None, as_json: bool) -> int:
+    """List what an experiment can name; with NAME, all about that one.
 
     \b
-    Example:
+    Examples:
       kvplan list formulas
+      kvplan list models llama-3.1-8b
+      kvplan list accelerators --json
     """
     from kvplan.listing import listing
 
-    headers, rows = listing(what)
+    found = listing(what, name)
     if as_json:
-        click.echo(
-            json.dumps(
-                [dict(zip(headers, row, strict=True)) for row in rows], ensure_ascii=False, indent=1
-            )
-        )
-        return FINE
-    from tabulate import tabulate
+        _say_json(found.records[0] if name else found.records)
+    else:
+        from tabulate import tabulate
 
-    click.echo(tabulate(rows, headers=headers, tablefmt="plain", disable_numparse=True))
-    return FINE
+        table = tabulate(found.rows, found.headers, tablefmt="plain", disable_numparse=True)
+        _say("\n".join(line.rstrip() for line in table.splitlines()))
+    for problem in found.problems:
+        click.echo(str(problem), err=True)
+    return WRONG_INPUT if found.problems else FINE
 
 
-@_command
+@_command("schema")
 def schema() -> int:
     """Print the JSON Schema of an experiment file, for editors.
 
-    \b
-    Example:
-      kvplan schema > experiment.schema.json
-    """
-    from kvplan.schema import json_schema
-
-    click.echo(json.dumps(json_schema(), indent=1))
-    return FINE
-
-
-@_command
-@click.argument("name")
-def new(name: str) -> int:
-    """Write experiments/NAME.yaml, a commented start that renders at once.
+    An editor with a YAML language server reads the path to it from an experiment's first line.
 
     \b
     Example:
-      kvplan new my_question
+      kvplan schema > schema/experiment.schema.json
     """
-    from kvplan.starting import start
+    from kvplan.schema import schema_text
 
-    click.echo(f"{_near(start(name))} written; next: kvplan render {_near(start_path(name))}")
+    click.echo(schema_text(), nl=False)
     return FINE
 
 
-def start_path(name: str) -> Path:
-    """Where `new` puts an experiment."""
-    return Path("experiments") / f"{name}.yaml"
+class _Progress:
+    """Prints lines as they come, or after a bar once it is worth a person's while to see one."""
+
+    def __init__(self, total: int, stack: ExitStack) -> None:
+        self.total, self.done, self.started = total, 0, time.monotonic()
+        self.bar: Any = None
+        self.stack = stack
+        self.stack.callback(self._print_held)
+        self.held: list[Callable[[], None]] = []
+
+    def say(self, action: Callable[[], None]) -> None:
+        """Prints now, or when the bar is gone."""
+        if self.bar:
+            self.held.append(action)
+        else:
+            action()
+
+    def advance(self) -> None:
+        """One more is done; shows the bar when more than a second of work is left."""
+        self.done += 1
+        if self.bar:
+            self.bar.update(1)
+            return
+        left = (time.monotonic() - self.started) / self.done * (self.total - self.done)
+        if left > 1 and sys.stderr.isatty():
+            bar: Any = click.progressbar(length=self.total, file=sys.stderr, label="experiments")
+            self.bar = self.stack.enter_context(bar)
+            self.bar.update(self.done)
+
+    def _print_held(self) -> None:
+        for action in self.held:
+            action()
 
 
-def _each(paths: Iterable[Path], action: Callable[[Path], int]) -> int:
+def _each(paths: Iterable[Path], action: Callable[[Path], Outcome]) -> int:
     """Runs an action on every file; a file that fails does not keep the others back."""
     from kvplan.errors import KvplanError
 
-    code = FINE
-    for path in _with_progress(tuple(paths)):
-        try:
-            code = max(code, action(path))
-        except KvplanError as error:
-            _print_problems(error.problems)
-            code = WRONG_INPUT
-    return code
+    known, worst = found_files(paths), FINE
+    with ExitStack() as stack:
+        progress = _Progress(len(known), stack)
+        for path in known:
+            try:
+                code, lines = action(path)
+                progress.say(functools.partial(_say, *lines))
+            except KvplanError as error:
+                code = WRONG_INPUT
+                progress.say(functools.partial(_print_problems, error))
+            worst = max(worst, code)
+            progress.advance()
+    return worst
 
 
-def _with_progress(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """The paths, with a bar once more than a second of work is left and a person watches."""
-    started = time.monotonic()
-    for done, path in enumerate(paths):
-        spent = time.monotonic() - started
-        left = spent / done * (len(paths) - done) if done else 0.0
-        if left > 1 and sys.stderr.isatty():
-            with click.progressbar(paths[done:], file=sys.stderr, label="experiments") as bar:
-                yield from bar
-            return
-        yield path
+def _say(*lines: str) -> None:
+    """Prints to standard output; a disk that is full is the reader's problem, not a bug."""
+    try:
+        for line in lines:
+            click.echo(line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from kvplan.errors import KvplanError, Problem
+
+        _drop_output()
+        problem = Problem(f"standard output cannot be written: {error.strerror or error}")
+        raise KvplanError(problem) from None
 
 
-def _print_problems(problems: Iterable[Problem]) -> None:
-    for problem in problems:
+def _say_json(data: object) -> int:
+    _say(json.dumps(data, ensure_ascii=False, indent=1))
+    return FINE
+
+
+def _say_changed(overrides: tuple[str, ...]) -> None:
+    if overrides:
+        _say("Changed on the command line: " + ", ".join(overrides) + "\n")
+
+
+def _print_problems(error: Any) -> None:
+    for problem in error.problems:
         click.echo(str(problem), err=True)
+
+
+def _drop_output() -> None:
+    """Sends what is still buffered nowhere, so that closing it does not fail once more."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _near(path: Path) -> str:
@@ -329,7 +412,7 @@ def _near(path: Path) -> str:
         return path.as_posix()
 
 
-def _tree(step: Any, depth: int) -> Iterator[str]:
+def _tree(step: Any, depth: int) -> Iterable[str]:
     pad = "  " * depth
     parts = [step.symbol, step.symbols, step.numbers, step.shown]
     yield f"{pad}{step.name}: " + " = ".join(p for p in dict.fromkeys(parts) if p)
@@ -343,18 +426,21 @@ def _tree(step: Any, depth: int) -> Iterator[str]:
 
 def main() -> None:
     """The program; anything but a reported problem is a bug and ends with exit code 3."""
+    for stream in (sys.stdout, sys.stderr):
+        # Symbols such as Σ and ⌈⌉ are printed whatever the locale says.
+        getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
     try:
-        cli(prog_name="kvplan")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FINE)
+        code = cli.main(prog_name="kvplan", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        click.echo("stopped; every file is as it was, or whole", err=True)
+        code = STOPPED
     except Exception:
         import traceback
 
         traceback.print_exc()
         click.echo("this is a bug in kvplan, not in your input; please report it", err=True)
-        sys.exit(BUG)
-
-
-if TYPE_CHECKING:
-    _ = KvplanError
+        code = BUG
+    sys.exit(code)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+# Where the schema is kept beside experiments/, and the first line of each experiment.
+SCHEMA_FILE = "schema/experiment.schema.json"
+SCHEMA_LINE = f"# yaml-language-server: $schema=../{SCHEMA_FILE}"
 
 Scalar = str | int | float
 Overrides = dict[str, Any]
@@ -144,3 +149,8 @@ def json_schema() -> dict[str, Any]:
     definitions.pop("Column")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return schema
+
+
+def schema_text() -> str:
+    """The JSON Schema as the file that editors read."""
+    return json.dumps(json_schema(), indent=1) + "\n"

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from kvplan.errors import KvplanError, Place, Problem
 from kvplan.files import write_whole
+from kvplan.schema import SCHEMA_FILE, SCHEMA_LINE, schema_text
 
 START = """\
-# yaml-language-server: $schema=experiment.schema.json
 title: How many requests fit?
 question: How many requests of one length does a budget hold, as the length grows?
 
 # What every table starts from: catalog names (kvplan list models) and quantities with a unit.
+# Change one here, or try another without editing: kvplan render FILE --set model=llama-3.1-70b
 uses:
   model: llama-3.1-8b
   kv_dtype: bf16
@@ -24,6 +25,8 @@ uses:
 values:
   bytes_per_token: {of: kv_per_token, unit: KiB/token}
 
+# Each table has rows (the product of its axes, or named cases) and columns.
+# A column that only names a quantity bears its name; otherwise write `- name: quantity`.
 tables:
   by_length:
     title: Requests by length
@@ -50,21 +53,34 @@ takeaway: >-
 """
 
 
-def start(name: str) -> Path:
-    """Writes the start; refuses to overwrite."""
-    path = Path("experiments") / f"{name}.yaml"
+def start(name: str) -> list[Path]:
+    """Writes the start, and the schema its first line names if there is none; the paths written.
+
+    Raises KvplanError rather than overwrite an experiment.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,79}", name):
+        raise KvplanError(_bad_name(name))
+    path = Path("experiments") / f"{name}.yaml"
+    if path.exists() or path.is_symlink():
         raise KvplanError(
             Problem(
-                f"'{name}' cannot be an experiment's id",
-                "",
-                "use small letters, digits and _, starting with a letter",
-                Place("NAME", 1, 1, len(name), name),
+                "exists already", "it is kept as it is", "choose another name", Place(str(path))
             )
         )
-    if path.exists():
-        raise KvplanError(
-            Problem("the file exists already", "", "choose another name", Place(path.as_posix()))
-        )
-    write_whole(path, START)
-    return path
+    write_whole(path, f"{SCHEMA_LINE}\n{START}")
+    schema = Path(SCHEMA_FILE)
+    if schema.exists():
+        return [path]
+    write_whole(schema, schema_text())
+    return [path, schema]
+
+
+def _bad_name(name: str) -> Problem:
+    stem = Path(name).name.removesuffix(".yaml")
+    cleaned = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:80]
+    usable = re.fullmatch(r"[a-z][a-z0-9_]*", cleaned)
+    return Problem(
+        f"'{name}' cannot be an experiment's id",
+        "the id is small letters, digits and _, starting with a letter; reports bear it",
+        f"for instance: kvplan new {cleaned}" if usable else "",
+    )
