@@ -304,6 +304,8 @@ def _also_shown(base: str, shown: str) -> str:
         return base
     if base.startswith(f"{shown} ="):
         return base
+    if _exact(base, shown) and base.partition(" ")[2] == shown.partition(" ")[2]:
+        return shown  # 0.8 and 0.80
     return f"{base} {'=' if _exact(base, shown) else '≈'} {shown}"
 
 

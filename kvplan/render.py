@@ -140,16 +140,15 @@ def _prose(fill: Filler) -> Filler:
 
 
 def _sample(results: Results) -> list[Cell]:
-    """The cells whose derivations stand for all: values, and the first rows of every table."""
-    return [
-        *results.values.values(),
-        *(
-            cell
-            for table in results.tables.values()
-            for row in table.rows[: max(1, MAX_PER_TABLE // len(table.plan.columns))]
-            for cell in row
-        ),
-    ]
+    """The cells whose derivations stand for all: values, a telling row of every table, others."""
+    found = list(results.values.values())
+    tables_ = results.tables.values()
+    for table in tables_:
+        found += next((row for row in table.rows if all(c.value != 0 for c in row)), table.rows[0])
+    for table in tables_:
+        for row in table.rows[: max(1, MAX_PER_TABLE // len(table.plan.columns))]:
+            found += row
+    return found
 
 
 def _derived(work: Work, results: Results) -> Derived:
