@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvplan.explain import flat, input_text, place_text
 from kvplan.records import Binding, Given, Results, Step
@@ -52,7 +52,15 @@ def inputs(steps: Iterable[Step], results: Results) -> tuple[InputLine, ...]:
             )
         else:
             lines += _lines(step, givens[name], results)
-    return tuple(sorted(lines, key=_rank))
+    return tuple(_said_once(sorted(lines, key=_rank)))
+
+
+def _said_once(lines: Iterable[InputLine]) -> Iterator[InputLine]:
+    """The lines, with what an input is only where it stands first."""
+    seen: set[str] = set()
+    for line in lines:
+        yield replace(line, doc="") if line.name in seen else line
+        seen.add(line.name)
 
 
 def _rank(line: InputLine) -> int:
@@ -91,15 +99,13 @@ def _lines(step: Step, givens: list[Given], results: Results) -> Iterator[InputL
         source = given.source
         key = (file, source.title if source else "", source.url if source else "")
         groups.setdefault(key, []).append(given)
-    doc = step.doc
     for (_, source_title, url), same in groups.items():
         if all(isinstance(given.value, (int, float)) for given in same):
             same.sort(key=lambda given: given.value)
         texts = list(dict.fromkeys(input_text(quantity, given) for given in same))
         places = sorted({place_text(given.place, project) for given in same}, key=_line)
         shown = texts[0] if len(texts) == 1 else _listed(texts)
-        yield InputLine(step.symbol, step.name, shown, doc, _places(places), source_title, url)
-        doc = ""  # said once, above
+        yield InputLine(step.symbol, step.name, shown, step.doc, _places(places), source_title, url)
 
 
 def _listed(texts: list[str]) -> str:
