@@ -257,6 +257,7 @@ def explain(file: Path, cell: str, overrides: tuple[str, ...], as_json: bool) ->
     from kvplan.address import find_cell
     from kvplan.errors import KvplanError, Place, ValueProblem
     from kvplan.explain import explain as steps_of
+    from kvplan.explain import tree
 
     results = pipeline.run(file, overrides).results
     try:
@@ -267,7 +268,7 @@ def explain(file: Path, cell: str, overrides: tuple[str, ...], as_json: bool) ->
     if as_json:
         return _say_json({"cell": found.address, **asdict(step)})
     _say_changed(overrides)
-    _say("\n".join(_tree(step, 0)))
+    _say("\n".join([found.address, *tree(step)]))
     return FINE
 
 
@@ -410,18 +411,6 @@ def _near(path: Path) -> str:
         return path.absolute().relative_to(Path.cwd()).as_posix()
     except ValueError:
         return path.as_posix()
-
-
-def _tree(step: Any, depth: int) -> Iterable[str]:
-    pad = "  " * depth
-    parts = [step.symbol, step.symbols, step.numbers, step.shown]
-    yield f"{pad}{step.name}: " + " = ".join(p for p in dict.fromkeys(parts) if p)
-    yield f"{pad}  {step.doc}"
-    notes = [f"source: {step.source}" if step.source else "", step.place]
-    if any(notes):
-        yield f"{pad}  " + ", ".join(n for n in notes if n)
-    for inner in step.steps:
-        yield from _tree(inner, depth + 1)
 
 
 def main() -> None:

@@ -2,104 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from kvplan.errors import Place, ValueProblem
 from kvplan.evaluate import Numbers
-from kvplan.records import Cell, Given, Group, Results, Step
+from kvplan.records import Binding, Cell, Given, Group, Results, Step
 from kvplan.registry import Quantity, load_registry
 from kvplan.values.expression import Expression
 from kvplan.values.ops import OPS
-from kvplan.values.show import plain, show_number, show_quantity
-from kvplan.values.symbolic import Symbolic, leaf, numbers_of
+from kvplan.values.show import plain, show_quantity
+from kvplan.values.symbolic import Symbolic, figures, leaf, numbers_of
 from kvplan.values.unit import Unit
 from kvplan.workloads.lengths import Lengths
 
+StepsOf = Callable[[Cell], Step]
 
-def explain(results: Results) -> Callable[[Cell], Step]:
+
+def explain(results: Results) -> StepsOf:
     """A function from a cell to the steps it rests on, which keeps what it has computed."""
+    experiment = results.plan.experiment
+    shelf = _Shelf(experiment.project)
     rows = {
         id(cell): row for table in results.tables.values() for row in table.rows for cell in row
     }
-    kept: dict[int, Numbers] = {}
+    explainers: dict[int, _Explainer] = {}
 
     def steps_of(cell: Cell) -> Step:
         named = {**results.values, **{c.wish.key: c for c in rows.get(id(cell), ())}}
         around = {key: other for key, other in named.items() if other is not cell}
-        numbers = kept.setdefault(id(cell.binding), Numbers(cell.binding))
-        return _Explainer(numbers, around, steps_of).wish(cell)
+        binding = cell.binding
+        if id(binding) not in explainers:
+            explainers[id(binding)] = _Explainer(binding, shelf)
+        return _cell_step(cell, explainers[id(binding)], around, steps_of)
 
     return steps_of
 
 
-def lines(step: Step, depth: int = 0) -> list[str]:
-    """A derivation as indented lines, each `name: symbol = formula = numbers = value`."""
-    parts = [step.symbol, step.symbols, step.numbers, step.shown]
-    text = " = ".join(part for part in dict.fromkeys(parts) if part)
-    return ["  " * depth + text] + [
-        line for inner in step.steps for line in lines(inner, depth + 1)
-    ]
+def tree(step: Step) -> list[str]:
+    """A derivation as lines for a terminal; what was derived above is not derived again."""
+    return list(_tree(step, "", "", set()))
+
+
+def _tree(step: Step, first: str, pad: str, done: set[int]) -> Iterator[str]:
+    name = "" if step.name == step.symbol else f"{step.name}: "
+    if step.steps and id(step) in done:
+        yield f"{first}{name}{step.parts[0]} = {step.shown} (derived above)"
+        return
+    done.add(id(step))
+    yield f"{first}{name}{step.equation}"
+    guide = "│  " if step.steps else "   "
+    if step.doc:
+        yield f"{pad}{guide}{step.doc}"
+    origin = [step.place, f"source: {step.source}" if step.source else "", step.url]
+    if any(origin):
+        yield f"{pad}{guide}{', '.join(part for part in origin if part)}"
+    for inner in step.steps:
+        last = inner is step.steps[-1]
+        yield from _tree(
+            inner, pad + ("└─ " if last else "├─ "), pad + ("   " if last else "│  "), done
+        )
 
 
 def flat(step: Step) -> list[Step]:
     """The steps of a derivation, each once, those it rests on first."""
-    found: dict[tuple[str, str], Step] = {}
-    for inner in step.steps:
-        found.update({(s.name, s.shown): s for s in flat(inner)})
-    found[(step.name, step.shown)] = step
+    found: dict[int, Step] = {}
+
+    def visit(one: Step) -> None:
+        if id(one) not in found:
+            for inner in one.steps:
+                visit(inner)
+            found[id(one)] = one
+
+    visit(step)
     return list(found.values())
 
 
-class _Explainer:
-    def __init__(
-        self, numbers: Numbers, around: Mapping[str, Cell], steps_of: Callable[[Cell], Step]
-    ) -> None:
-        self.numbers, self.binding, self.around = numbers, numbers.binding, around
-        self.steps_of = steps_of
-        self.registry = load_registry()
+def place_text(place: Place | None, project: Path) -> str:
+    """`file:line` from the project's folder; never where that folder is on this machine."""
+    if place is None:
+        return ""
+    if place.path == "--set":
+        return "--set"
+    path = Path(place.path)
+    if path.is_absolute() or ".." in path.parts:
+        whole = Path.cwd().joinpath(path).resolve()
+        root = project.resolve()
+        path = whole.relative_to(root) if whole.is_relative_to(root) else Path(path.name)
+    return f"{path.as_posix()}:{place.line}" if place.line else path.as_posix()
 
-    def wish(self, cell: Cell) -> Step:
-        wish = cell.wish
-        shown = show_quantity(cell.value, wish.unit, wish.digits)
-        if wish.quantity:
-            step = self.quantity(self.registry[wish.quantity], None)
-            return Step(**{**_fields(step), "shown": _with_base(step, cell, shown)})
-        expression = (
-            wish.expression
-            or (wish.choice and wish.choice[0])
-            or (wish.name_list and wish.name_list.when)
+
+class _Shelf:
+    """Steps already made, so that equal derivations are one object however often they occur."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self._made: dict[tuple[Any, ...], Step] = {}
+
+    def step(self, name: str, symbol: str, shown: str, **rest: Any) -> Step:
+        fields = {"symbols": "", "numbers": "", "doc": "", "source": "", "place": "", **rest}
+        fields["doc"] = " ".join(fields["doc"].split())
+        made = Step(name=name, symbol=symbol, shown=shown, **fields)
+        inner = tuple(map(id, made.steps))
+        key = (made.name, made.equation, made.place, made.source, made.kind, inner)
+        return self._made.setdefault(key, made)
+
+
+def _cell_step(
+    cell: Cell, explainer: _Explainer, around: Mapping[str, Cell], steps_of: StepsOf
+) -> Step:
+    wish, shelf = cell.wish, explainer.shelf
+    shown = show_quantity(cell.value, wish.unit, wish.digits)
+    place = place_text(wish.place, shelf.project)
+    if wish.quantity:
+        step = explainer.quantity(explainer.registry[wish.quantity], None)
+        return shelf.step(**{**step.__dict__, "shown": _also_shown(step.shown, shown)})
+    if wish.name_list:
+        steps = tuple(_entry_steps(cell, explainer, around))
+        symbols = f"those with {wish.name_list.when.text}"
+        return shelf.step(
+            wish.key, wish.key, shown, symbols=symbols, place=place, steps=steps, kind="derived"
         )
-        if not expression:
-            return Step(wish.key, wish.key, "", "", shown, "A label.", "", str(wish.place))
-        symbols, numbers, steps = self.expression(expression)
-        if wish.choice:
-            _, then, otherwise = wish.choice
-            symbols = f"{symbols} ? {then} : {otherwise}"
-        return Step(
-            wish.key,
-            wish.key,
-            symbols,
-            numbers,
-            shown,
-            "Derived in the experiment.",
+    expression = wish.expression or (wish.choice and wish.choice[0])
+    if not expression:
+        return shelf.step(wish.key, wish.key, shown, doc="A label.", place=place, kind="text")
+    symbols, numbers, steps = explainer.expression(expression, around, steps_of)
+    if wish.choice:
+        _, then, otherwise = wish.choice
+        symbols = f"{then} if {symbols}, else {otherwise}"
+        numbers += " holds" if cell.value == then else " does not hold"
+    elif wish.unit:
+        shown = _also_shown(_in_base(cell.value, wish.unit), shown)
+    return shelf.step(
+        wish.key,
+        wish.key,
+        shown,
+        symbols=symbols,
+        numbers=numbers,
+        place=place,
+        steps=steps,
+        kind="derived",
+    )
+
+
+def _entry_steps(cell: Cell, explainer: _Explainer, around: Mapping[str, Cell]) -> Iterator[Step]:
+    """For a list of entries: the condition for each of them, in numbers."""
+    names = cell.wish.name_list
+    assert names
+    for binding in names.bindings:
+        inside = explainer.beside(binding)
+        symbols, numbers, _ = inside.expression(names.when, around, None)
+        short = binding.shorts[names.entity]
+        holds = short in str(cell.value).split(", ")
+        used = [g for name in names.when.names if (g := binding.givens.get(name))]
+        yield explainer.shelf.step(
+            short,
             "",
-            str(wish.place),
-            steps,
+            f"{numbers} {'holds' if holds else 'does not hold'}",
+            symbols=symbols,
+            source="; ".join(str(g.source) for g in used if g.source),
+            place=", ".join(place_text(g.place, explainer.shelf.project) for g in used),
+            kind="derived",
         )
 
-    def expression(self, expression: Expression) -> tuple[str, str, tuple[Step, ...]]:
+
+class _Explainer:
+    """The derivations of the quantities of one binding, each made once."""
+
+    def __init__(self, binding: Binding, shelf: _Shelf) -> None:
+        self.binding, self.shelf = binding, shelf
+        self.numbers = Numbers(binding)
+        self.registry = load_registry()
+        self._known: dict[tuple[str, int | None], Step] = {}
+
+    def beside(self, entry: Binding) -> _Explainer:
+        """The same with the inputs of one catalog entry laid over."""
+        binding = self.binding
+        givens = {**binding.givens, **entry.givens}
+        return _Explainer(
+            Binding(givens, binding.groups, binding.labels, binding.shorts, binding.engine),
+            self.shelf,
+        )
+
+    def expression(
+        self, expression: Expression, around: Mapping[str, Cell], steps_of: StepsOf | None
+    ) -> tuple[str, str, tuple[Step, ...]]:
+        """An expression of the experiment in symbols, in numbers, and the steps it rests on."""
+
         def lookup(name: str) -> Symbolic:
-            if name in self.around:
-                return leaf(name, self.around[name].value)
+            if name in around:
+                return leaf(name, around[name].value)
             if name in self.registry and self._computable(name):
                 return leaf(self.registry[name].symbol, self.numbers.value(name))
             return Symbolic(name, name)
 
         made = expression.evaluate(lookup, OPS)
         steps = []
-        for name in expression.names:
-            if name in self.around:
-                steps.append(self.steps_of(self.around[name]))
+        for name in expression.names if steps_of else ():
+            if name in around and steps_of:
+                steps.append(steps_of(around[name]))
             elif name in self.registry and self._computable(name):
                 steps.append(self.quantity(self.registry[name], None))
         if not isinstance(made, Symbolic):
@@ -108,8 +210,6 @@ class _Explainer:
 
     def _computable(self, name: str) -> bool:
         """Whether a name in a list over entries has a value here, outside the list."""
-        from kvplan.errors import ValueProblem
-
         try:
             self.numbers.value(name)
         except ValueProblem:
@@ -118,44 +218,42 @@ class _Explainer:
 
     def quantity(self, quantity: Quantity, index: int | None) -> Step:
         """A quantity of the whole model, or of its layer group `index`."""
+        key = (quantity.name, index)
+        if key not in self._known:
+            self._known[key] = self._quantity(quantity, index)
+        return self._known[key]
+
+    def _quantity(self, quantity: Quantity, index: int | None) -> Step:
         if quantity.per == "layer_group" and index is None:
             groups = range(len(self.binding.groups))
             steps = tuple(self.quantity(quantity, i) for i in groups)
             if len(steps) == 1:
                 return steps[0]
             shown = ", ".join(step.shown for step in steps)
-            return Step(
-                quantity.name,
-                quantity.symbol,
-                "",
-                "",
-                shown,
-                quantity.doc,
-                quantity.source,
-                "",
-                steps,
-            )
+            return self._step(quantity, shown, quantity.source, steps=steps)
         group = self.binding.groups[index] if index is not None else None
-        given = self._given(quantity.name, group)
+        given = group.givens.get(quantity.name) if group else None
+        given = given or self.binding.givens.get(quantity.name)
         if given:
-            return _input(quantity, given, group)
+            return self._input(quantity, given)
         if quantity.constant is not None:
-            return Step(
-                quantity.name,
-                quantity.symbol,
-                "",
-                "",
-                _shown(quantity.constant, quantity),
-                quantity.doc,
-                quantity.source,
-                "",
-            )
+            shown = _shown(quantity.constant, quantity)
+            return self._step(quantity, shown, quantity.source, kind="constant")
         return self._computed(quantity, group, index)
 
-    def _given(self, name: str, group: Group | None) -> Given | None:
-        if group and name in group.givens:
-            return group.givens[name]
-        return self.binding.givens.get(name)
+    def _step(self, quantity: Quantity, shown: str, source: str, **rest: Any) -> Step:
+        rest = {"doc": quantity.doc, "source": source, **rest}
+        return self.shelf.step(quantity.name, quantity.symbol, shown, **rest)
+
+    def _input(self, quantity: Quantity, given: Given) -> Step:
+        return self._step(
+            quantity,
+            input_text(quantity, given),
+            str(given.source or ""),
+            place=place_text(given.place, self.shelf.project),
+            url=given.source.url if given.source else "",
+            kind="input",
+        )
 
     def _computed(self, quantity: Quantity, group: Group | None, index: int | None) -> Step:
         names = {*(group.givens if group else ()), *self.binding.givens}
@@ -163,29 +261,24 @@ class _Explainer:
             quantity, group.kind if group else None, self.binding.engine, names
         )
         needs = [self.registry[name] for name in formula.needs]
-        leaves = [self._leaf(need, index) for need in needs]
-        made = formula.function(*leaves)
-        value = self._value(quantity.name, index)
-        steps = tuple(
-            self.quantity(need, index if need.per == "layer_group" else None) for need in needs
-        )
+        made = formula.function(*(self._leaf(need, index) for need in needs))
         text = made if isinstance(made, Symbolic) else Symbolic(numbers_of(made), numbers_of(made))
-        return Step(
-            quantity.name,
-            quantity.symbol,
-            text.symbols,
-            text.numbers,
-            _shown(value, quantity),
-            formula.doc,
+        return self._step(
+            quantity,
+            _shown(self._value(quantity.name, index), quantity),
             formula.source,
-            "",
-            steps,
+            doc=formula.doc,
+            symbols=text.symbols,
+            numbers=text.numbers,
+            steps=tuple(
+                self.quantity(need, index if need.per == "layer_group" else None) for need in needs
+            ),
         )
 
     def _leaf(self, need: Quantity, index: int | None) -> Symbolic:
         value = self._value(need.name, index if need.per == "layer_group" else None)
         if isinstance(value, tuple):
-            text = " + ".join(show_number(item) for item in value)
+            text = " + ".join(numbers_of(item) for item in value)
             return Symbolic(need.symbol, text if len(value) == 1 else f"({text})")
         return leaf(need.symbol, value)
 
@@ -193,34 +286,48 @@ class _Explainer:
         return self.numbers.value(name) if index is None else self.numbers.group_value(name, index)
 
 
-def _fields(step: Step) -> dict[str, Any]:
-    return dict(step.__dict__)
+def input_text(quantity: Quantity, given: Given) -> str:
+    """An input as it was written, and in base units where they are others."""
+    if isinstance(given.value, Lengths):
+        return given.text
+    base = _shown(given.value, quantity)
+    written = given.text.strip()
+    if written.replace(",", "").replace("_", "") == base.replace(",", ""):
+        return base
+    number, _, unit = written.partition(" ")
+    return f"{number} {unit.strip()} = {base}" if unit else base
 
 
-def _with_base(step: Step, cell: Cell, shown: str) -> str:
-    """The value as the cell shows it, after the base units the formula is in, if they differ."""
-    if not step.numbers or step.shown == shown:
-        return shown if not step.numbers else step.shown
-    return step.shown if step.shown.endswith(shown) else f"{step.shown} = {shown}"
+def _also_shown(base: str, shown: str) -> str:
+    """The value in base units, then as the cell shows it, where that is another text."""
+    if base == shown or base.endswith((f"= {shown}", f"≈ {shown}")):
+        return base
+    if base.startswith(f"{shown} ="):
+        return base
+    if _exact(base, shown) and base.partition(" ")[2] == shown.partition(" ")[2]:
+        return shown  # 0.8 and 0.80
+    return f"{base} {'=' if _exact(base, shown) else '≈'} {shown}"
+
+
+def _exact(base: str, shown: str) -> bool:
+    """Whether nothing is rounded away between two texts, told from the digits that are printed."""
+    significant = [
+        text.split(" ")[0].rstrip("x").replace(",", "").replace(".", "").strip("0")
+        for text in (base.split(" = ")[-1], shown)
+    ]
+    return significant[0] == significant[1]
+
+
+def _in_base(value: Any, unit: Unit) -> str:
+    if isinstance(value, str):
+        return value
+    dimension = unit.dimension
+    return figures(value) + (f" {dimension}" if dimension != "1" else "")
 
 
 def _shown(value: Any, quantity: Quantity) -> str:
+    text = quantity.unit.text or quantity.unit.dimension
+    unit = f" {text}" if text != "1" else ""
     if hasattr(value, "__len__"):
-        return f"{numbers_of(value)} {quantity.unit.dimension} ({len(value):,} values)"
-    base = Unit(quantity.unit.exponents, text=quantity.unit.text)
-    return show_quantity(plain(value), base)
-
-
-def _input(quantity: Quantity, given: Given, group: Group | None) -> Step:
-    shown = given.text if isinstance(given.value, Lengths) else _shown(given.value, quantity)
-    source = str(given.source) if given.source else "given in the experiment"
-    return Step(
-        quantity.name,
-        quantity.symbol,
-        "",
-        "",
-        shown,
-        quantity.doc,
-        source,
-        str(given.place) if given.place else "",
-    )
+        return f"{numbers_of(value)}{unit} ({len(value):,} values)"
+    return figures(plain(value)) + unit

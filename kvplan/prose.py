@@ -8,8 +8,9 @@ from typing import Any
 
 from kvplan.address import find_cell
 from kvplan.errors import Place, Problem, ValueProblem, suggest
+from kvplan.markdown import escape
 from kvplan.records import Experiment, Results
-from kvplan.tables import escape, show_cell
+from kvplan.tables import show_cell
 from kvplan.values.show import show_quantity
 from kvplan.values.unit import parse_unit
 from kvplan.yamltext import Path_

@@ -213,7 +213,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Step:
-    """explain: one quantity of a derivation, with the steps it rests on."""
+    """explain: one quantity of a derivation, with the steps it rests on.
+
+    `kind` is input, constant, formula, derived (an expression of the experiment) or text.
+    """
 
     name: str
     symbol: str
@@ -224,6 +227,20 @@ class Step:
     source: str
     place: str
     steps: tuple[Step, ...] = ()
+    kind: str = "formula"
+    url: str = ""
+
+    @property
+    def equation(self) -> str:
+        """The step in one line: `k = Σ k_g = 327,680 B/token`."""
+        return " = ".join(self.parts)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Symbol, formula in symbols, formula in numbers and result, each once."""
+        numbers = "" if self.shown.split(" ")[0] == self.numbers else self.numbers
+        symbols = "" if self.symbols in (self.symbol, self.shown) else self.symbols
+        return tuple(part for part in (self.symbol, symbols, numbers, self.shown) if part)
 
 
 @dataclass(frozen=True)

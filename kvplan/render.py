@@ -2,78 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kvplan.errors import KvplanError, Problem
-from kvplan.explain import explain, flat, lines
+from kvplan.explain import explain, place_text
+from kvplan.inventory import InputLine, formulas, inputs
 from kvplan.judge import derivation_text
+from kvplan.markdown import without_html
 from kvplan.prose import Filler, filler
 from kvplan.records import Cell, Results, ShownCell, ShownTable, Step, Verdict
 from kvplan.sandbox import render_template
-from kvplan.tables import escape, pipe_table, shown_values, tables
+from kvplan.tables import pipe_table, shown_values, tables
 from kvplan.values.show import show_quantity
-
-MAX_EXPLAINED_CELLS = 2_000
-
-
-@dataclass(frozen=True)
-class InputLine:
-    """One input of the report: what it is, its value, where it is from."""
-
-    symbol: str
-    name: str
-    shown: str
-    source: str
-    url: str
-    doc: str
+from kvplan.work import MAX_PER_TABLE, Derivation, Work
 
 
 @dataclass(frozen=True)
 class ClaimLine:
-    """One claim of the report, in words."""
+    """One claim of the report; `verdict` is holds, refuted, fails or unrefuted."""
 
     id: str
     says: str
     verdict: str
-    good: bool
+    reason: str
     measured: str
     expected: str
+    cell: str
     derivation: str
     because: str
     source: str
 
 
 @dataclass(frozen=True)
+class Tally:
+    """How many claims came out how."""
+
+    total: int
+    holds: int
+    refuted: int
+    fails: int
+    unrefuted: int
+
+
+@dataclass(frozen=True)
 class TableView:
-    """One table of the report, in both forms, with a derivation for each cell."""
+    """One table of the report, its prose, and its Markdown form; a column is header and a cell."""
 
     table: ShownTable
-    markdown: str
+    columns: tuple[tuple[str, ShownCell], ...]
     note: str
-    work: Mapping[str, str]
+    markdown: str
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything a template prints; text is Markdown, filled in."""
+    """What a template prints. Prose is Markdown with its cells filled in, all else plain text."""
 
     id: str
+    file: str
     title: str
     question: str
     source: str
     overrides: tuple[str, ...]
+    takeaway: str
+    tally: Tally
     inputs: tuple[InputLine, ...]
     formulas: tuple[Step, ...]
     values: tuple[tuple[str, ShownCell], ...]
-    value_work: Mapping[str, str]
     tables: tuple[TableView, ...]
-    takeaway: str
     text: str
     caveats: tuple[str, ...]
     claims: tuple[ClaimLine, ...]
+    derived: Callable[[], Derived]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The derivations an HTML report opens; a table with more cells than are derived is `cut`."""
+
+    ids: dict[str, str]
+    derivations: tuple[Derivation, ...]
+    cut: dict[str, int]
+    most: int
 
 
 def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
@@ -81,23 +94,26 @@ def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
     plan = results.plan
     experiment, spec = plan.experiment, plan.experiment.spec
     problems: list[Problem] = []
-    fill = filler(experiment, results, problems)
-    steps_of = explain(results)
+    fill = _prose(filler(experiment, results, problems))
+    work = Work(explain(results))
+    steps = [work.steps_of(cell) for cell in _sample(results)]
     made = Report(
         id=experiment.id,
-        title=escape(spec.title),
+        file=place_text(experiment.document.place(()), experiment.project).partition(":")[0],
+        title=spec.title,
         question=fill(("question",), spec.question),
-        source=escape(spec.source or ""),
+        source=spec.source or "",
         overrides=plan.overrides,
-        inputs=_inputs(results, steps_of),
-        formulas=_formulas(results, steps_of),
-        values=shown_values(results),
-        value_work={c.address: "\n".join(lines(steps_of(c))) for c in results.values.values()},
-        tables=tuple(_table_view(results, t, fill, steps_of) for t in tables(results)),
         takeaway=fill(("takeaway",), spec.takeaway),
+        tally=_tally(verdicts),
+        inputs=inputs(steps, results),
+        formulas=formulas(steps),
+        values=shown_values(results),
+        tables=tuple(_table_view(table, fill) for table in tables(results)),
         text=fill(("text",), spec.text),
         caveats=tuple(fill(("caveats", i), c) for i, c in enumerate(spec.caveats)),
         claims=tuple(_claim(v, i, fill) for i, v in enumerate(verdicts)),
+        derived=lambda: _derived(work, results),
     )
     if problems:
         raise KvplanError(problems)
@@ -106,86 +122,79 @@ def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
 
 def render(made: Report, template: str, project: Path, form: str) -> str:
     """The report as `form`, "md" or "html", through templates/<template>.<form>.j2."""
-    text = render_template(f"{template}.{form}.j2", project, {"report": made})
-    lines_ = [line.rstrip() for line in text.strip().splitlines()]
-    return "\n".join(lines_) + "\n"
+    context: dict[str, object] = {"report": made}
+    if form == "html":
+        context["work"] = made.derived()
+    text = render_template(f"{template}.{form}.j2", project, context)
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return "\n".join(_without_gaps(lines)) + "\n"
 
 
-def _table_view(results: Results, table: ShownTable, fill: Filler, steps_of: Any) -> TableView:
-    cells = [cell for row in results.tables[table.name].rows for cell in row]
-    work = {
-        cell.address: "\n".join(lines(steps_of(cell)))
-        for cell in cells[:MAX_EXPLAINED_CELLS]
-        if not cell.wish.label
+def _without_gaps(lines: list[str]) -> list[str]:
+    """Lines with one blank between blocks, however many a template's branches leave."""
+    return [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
+
+
+def _prose(fill: Filler) -> Filler:
+    return lambda path, text: without_html(fill(path, text)).strip()
+
+
+def _sample(results: Results) -> list[Cell]:
+    """The cells whose derivations stand for all: values, a telling row of every table, others."""
+    found = list(results.values.values())
+    tables_ = results.tables.values()
+    for table in tables_:
+        found += next((row for row in table.rows if all(c.value != 0 for c in row)), table.rows[0])
+    for table in tables_:
+        for row in table.rows[: max(1, MAX_PER_TABLE // len(table.plan.columns))]:
+            found += row
+    return found
+
+
+def _derived(work: Work, results: Results) -> Derived:
+    work.add(results.values.values())
+    left = {
+        name: work.add(cell for row in table.rows for cell in row)
+        for name, table in results.tables.items()
     }
+    cut = {name: count for name, count in left.items() if count}
+    return Derived(work.ids, tuple(work.derivations.values()), cut, MAX_PER_TABLE)
+
+
+def _table_view(table: ShownTable, fill: Filler) -> TableView:
     note = fill(("tables", table.name, "note"), table.note) if table.note else ""
-    return TableView(table, pipe_table(table), note, work)
+    columns = tuple(zip(table.headers, table.rows[0], strict=True))
+    return TableView(table, columns, note, pipe_table(table))
 
 
-def _sample_cells(results: Results) -> list[Cell]:
-    """The values, and the first row of every table: what the formulas are shown on."""
-    return [
-        *results.values.values(),
-        *(cell for table in results.tables.values() for cell in table.rows[0]),
-    ]
+def _verdict(verdict: Verdict) -> str:
+    if verdict.reason:
+        return "fails"
+    if verdict.plan.holds:
+        return "holds" if verdict.holds else "fails"
+    return "unrefuted" if verdict.holds else "refuted"
 
 
-def _all_steps(results: Results, steps_of: Any) -> list[Step]:
-    found: dict[str, Step] = {}
-    for cell in _sample_cells(results):
-        if cell.wish.quantity:
-            for step in flat(steps_of(cell)):
-                found.setdefault(step.name, step)
-    return list(found.values())
-
-
-def _formulas(results: Results, steps_of: Any) -> tuple[Step, ...]:
-    return tuple(step for step in _all_steps(results, steps_of) if step.numbers)
-
-
-def _inputs(results: Results, steps_of: Any) -> tuple[InputLine, ...]:
-    binding = results.plan.binding
-    groups = {name: given for group in binding.groups for name, given in group.givens.items()}
-    found = []
-    for step in _all_steps(results, steps_of):
-        if step.symbols or step.numbers or not step.doc or step.steps:
-            continue
-        given = binding.givens.get(step.name) or groups.get(step.name)
-        fixed = given is not None or not step.place
-        source = given.source if given else None
-        found.append(
-            InputLine(
-                step.symbol,
-                step.name,
-                step.shown if fixed else "varied in the tables",
-                (str(source) if source else step.source) if fixed else "given in the experiment",
-                source.url if source else "",
-                step.doc,
-            )
-        )
-    return tuple(found)
+def _tally(verdicts: tuple[Verdict, ...]) -> Tally:
+    count = Counter(_verdict(verdict) for verdict in verdicts)
+    words = ("holds", "refuted", "fails", "unrefuted")
+    return Tally(len(verdicts), *(count[word] for word in words))
 
 
 def _claim(verdict: Verdict, index: int, fill: Filler) -> ClaimLine:
     claim = verdict.plan
-    word = "holds" if verdict.holds else "refuted"
-    if not verdict.as_expected:
-        word = "FAILS" if claim.holds else "HOLDS, expected to be refuted"
-    if verdict.reason:
-        word = "FAILS: " + verdict.reason
-    measured = (
-        ("constant" if verdict.holds else "not constant")
-        if claim.constant
-        else show_quantity(verdict.measured, claim.unit)
-    )
+    measured = show_quantity(verdict.measured, claim.unit)
+    if claim.constant:
+        measured = "constant" if verdict.holds else f"varies by {verdict.measured:.3g} of itself"
     return ClaimLine(
         claim.id,
-        escape(claim.says),
-        word,
-        verdict.as_expected,
+        claim.says,
+        _verdict(verdict),
+        verdict.reason,
         measured,
         verdict.expected,
-        derivation_text(verdict),
+        claim.cell or claim.constant or "",
+        derivation_text(verdict) if claim.derivation else "",
         fill(("claims", index, "because"), claim.because),
-        escape(claim.source or ""),
+        claim.source or "",
     )

@@ -66,7 +66,7 @@ class _Environment(SandboxedEnvironment):
 
 @lru_cache(maxsize=8)
 def _environment(folders: tuple[str, ...]) -> _Environment:
-    from kvplan.markdown import html_of
+    from kvplan import markdown
 
     env = _Environment(
         loader=_Loader(list(folders)),
@@ -77,17 +77,15 @@ def _environment(folders: tuple[str, ...]) -> _Environment:
         autoescape=lambda name: bool(name and ".html" in name),
     )
     env.filters = {name: env.filters[name] for name in _FILTERS}
-    env.filters["html"] = lambda text: Markup(html_of(str(text)))
-    env.filters["unescaped"] = _unescaped
+    env.filters["equation"] = lambda step: step.equation
+    env.filters["md"] = markdown.escape
+    env.filters["code"] = markdown.code
+    env.filters["address"] = markdown.address
+    env.filters["hanging"] = markdown.hanging
+    env.filters["html"] = lambda text: Markup(markdown.html_of(str(text)))
+    env.filters["html_inside"] = lambda text: Markup(markdown.html_inside(str(text)))
     env.globals = {}
     return env
-
-
-def _unescaped(text: str) -> str:
-    """Text that was made safe for Markdown, as plain text again; HTML escapes it anew."""
-    for instead, char in (("\\|", "|"), ("&gt;", ">"), ("&lt;", "<"), ("&amp;", "&")):
-        text = text.replace(instead, char)
-    return text
 
 
 def template_folders(project: Path) -> list[Path]:

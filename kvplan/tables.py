@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kvplan.markdown import escape
 from kvplan.records import Cell, Results, ShownCell, ShownTable, TableResult, Wish
 from kvplan.values.show import show_number, show_quantity
 
@@ -30,22 +31,13 @@ def pipe_table(table: ShownTable) -> str:
     """A table in GitHub's pipe form, readable as plain text."""
     from tabulate import tabulate
 
-    rows = [[escape(cell.text) for cell in row] for row in table.rows]
-    align = ["left" if cell.is_text else "right" for cell in table.rows[0]]
     return tabulate(
-        rows,
-        headers=[escape(h) for h in table.headers],
+        [[escape(cell.text) for cell in row] for row in table.rows],
+        headers=[escape(header) for header in table.headers],
         tablefmt="pipe",
         disable_numparse=True,
-        colalign=align,
+        colalign=["left" if cell.is_text else "right" for cell in table.rows[0]],
     )
-
-
-def escape(text: str) -> str:
-    """Text that Markdown prints as it is: no HTML, no table bars, one line."""
-    for char, instead in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("\n", " ")):
-        text = text.replace(char, instead)
-    return text
 
 
 def _table(table: TableResult) -> ShownTable:

@@ -104,8 +104,8 @@ def test_one_character_in_a_formula_is_noticed(tmp_path: Path) -> None:
     assert checked(tmp_path).returncode == 0
     formula = tmp_path / "kvplan" / "formulas" / "attention.py"
     text = formula.read_text()
-    assert text.count("return 2 * layers") == 1
-    formula.write_text(text.replace("return 2 * layers", "return 3 * layers"))
+    assert text.count("return 2 * layers * kv_heads") == 1
+    formula.write_text(text.replace("return 2 * layers * kv_heads", "return 3 * layers * kv_heads"))
     result = checked(tmp_path)
     assert result.returncode == 1, result.stderr
     assert "golden/token_cost.json: context_cost[context=1024].kv_per_sequence: " in result.stdout

@@ -19,6 +19,8 @@ PART_OF = {
     "binding": "resolve",
     "golden": "judge",
     "prose": "explain",
+    "inventory": "render",
+    "work": "render",
     "sandbox": "explain",
 }
 

@@ -139,7 +139,7 @@ class _Reader:
     def entry(self, raw: object) -> Entry:
         if not isinstance(raw, dict):
             raise KvplanError(Problem("a catalog entry is a mapping", "", "", self._place()))
-        source = self._source(raw)
+        source = self._source(raw) or (self.base.source if self.base else None)
         groups, base = self._groups(raw, source), self.base
         givens = dict(base.givens) if base else {}
         for key, value in raw.items():
@@ -179,7 +179,8 @@ class _Reader:
     ) -> None:
         self.problems.append(Problem(what, why, fix, self._place(*steps, key=key)))
 
-    def _source(self, raw: dict[str, Any]) -> Source | None:
+    def _source(self, raw: dict[str, Any], *steps: str | int) -> Source | None:
+        """The source of an entry, or of the value at `steps`; None where none is given."""
         given = raw.get("source")
         if (
             isinstance(given, dict)
@@ -189,14 +190,15 @@ class _Reader:
             return Source(given["title"], str(given.get("url", "")), str(given.get("seen", "")))
         if isinstance(given, str):
             return Source(given)
-        if given is not None or not self.inline:
+        if given is not None or not (self.inline or steps):
             self._fail(
-                "an entry needs a source",
+                "an entry needs a source" if given is None else "a source cannot be read",
                 "every number must be traceable",
                 "source: {title: ..., url: ..., seen: 2026-01-31}",
+                *steps,
                 "source",
             )
-        return self.base.source if self.base else None
+        return None
 
     def _field(
         self,
@@ -222,8 +224,7 @@ class _Reader:
             return
         where = (*steps, key)
         if isinstance(value, dict) and "value" in value:
-            own = value.get("source")
-            source = Source(**own) if isinstance(own, dict) else Source(str(own)) if own else source
+            source = self._source(value, *where) or source
             value, where = value["value"], (*where, "value")
         if quantity.per == "layer_group" and not group and not self.base:
             self._fail(

@@ -12,7 +12,7 @@ def private_tokens(request_tokens, concurrent):
     return sum_first(request_tokens, concurrent)
 
 
-@formula(unit="token", symbol="T_own/c", digits=0, source="mean")
+@formula(unit="token", symbol="T_own/c", digits=0, source="the mean of what follows the prefix")
 def mean_private_tokens(private_tokens, concurrent):
     """Tokens after the common prefix for one request, on average."""
     return private_tokens / concurrent

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from kvplan.values.show import show_number
+from kvplan.values.show import plain
 
-_SUM, _PRODUCT, _ATOM = 1, 2, 9
+_COMPARISON, _SUM, _PRODUCT, _ATOM = 0, 1, 2, 9
+# Enough that a result worked out from what is printed agrees with what is printed.
+FIGURES = 9
+_PLACEHOLDER = re.compile(r"\{(\d)\}")
 
 
 @dataclass(frozen=True)
@@ -51,16 +57,16 @@ class Symbolic:
         return _join(0, self, " − ", _SUM, tight=True)
 
     def __lt__(self, other: Any) -> Symbolic:
-        return _join(self, other, " < ", 0)
+        return _join(self, other, " < ", _COMPARISON)
 
     def __le__(self, other: Any) -> Symbolic:
-        return _join(self, other, " ≤ ", 0)
+        return _join(self, other, " ≤ ", _COMPARISON)
 
     def __gt__(self, other: Any) -> Symbolic:
-        return _join(self, other, " > ", 0)
+        return _join(self, other, " > ", _COMPARISON)
 
     def __ge__(self, other: Any) -> Symbolic:
-        return _join(self, other, " ≥ ", 0)
+        return _join(self, other, " ≥ ", _COMPARISON)
 
     def __bool__(self) -> bool:
         raise TypeError("a formula may not branch with `if`; use where(condition, a, b)")
@@ -72,25 +78,75 @@ def leaf(symbol: str, value: Any) -> Symbolic:
 
 
 def numbers_of(value: Any) -> str:
-    """A value inside a formula in numbers."""
+    """A value inside a formula in numbers: whole numbers exactly, others to nine figures."""
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
         return "(" + ", ".join(numbers_of(item) for item in value) + ")"
     if hasattr(value, "__len__"):
         if len(value) <= 4:
-            return "[" + ", ".join(show_number(item) for item in value) + "]"
-        return f"[{show_number(value[0])}, …, {show_number(value[-1])}]"
-    number = show_number(value)
-    return f"({number})" if number.startswith("-") else number
+            return "[" + ", ".join(numbers_of(item) for item in value) + "]"
+        return f"[{numbers_of(value[0])}, …, {numbers_of(value[-1])}]"
+    text = figures(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+def figures(value: Any) -> str:
+    """A number of a derivation, where a rounded one could contradict its own formula."""
+    number = plain(value)
+    if not isinstance(number, (int, float)):
+        return str(number)
+    if isinstance(number, int):
+        return f"{number:,}" if abs(number) < 10**18 else f"{number:.{FIGURES}g}"
+    size = abs(number)
+    if size != 0 and (size >= 1e15 or size < 1e-4):
+        return f"{number:.{FIGURES}g}"
+    decimals = max(0, FIGURES - 1 - math.floor(math.log10(size))) if size else 0
+    text = f"{number:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def call(pattern: str, numbers: str, arguments: tuple[Any, ...]) -> Symbolic:
-    """An op in text: {0}, {1}, ... of a pattern replaced, once by symbols, once by numbers."""
+    """An op in text: {0}, {1}, ... of a pattern replaced, once by symbols, once by numbers.
+
+    An argument is put in brackets where the pattern would bind tighter than its own sign does.
+    """
     parts = [_of(argument) for argument in arguments]
+    # A pattern with a bare place in numbers is for what is already written out as a sum.
+    if numbers == "{0}" and parts[0].numbers.startswith("["):
+        numbers = pattern
     return Symbolic(
-        pattern.format(*(p.symbols for p in parts)), numbers.format(*(p.numbers for p in parts))
+        _filled(pattern, [(p.symbols, p.precedence) for p in parts]),
+        _filled(numbers, [(p.numbers, p.precedence) for p in parts]),
+        _pattern(pattern)[1],
     )
+
+
+def _filled(pattern: str, parts: list[tuple[str, int]]) -> str:
+    needed = _pattern(pattern)[0]
+
+    def put(match: re.Match[str]) -> str:
+        text, precedence = parts[int(match[1])]
+        return text if precedence >= needed[match.start()] else f"({text})"
+
+    return _PLACEHOLDER.sub(put, pattern)
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> tuple[dict[int, int], int]:
+    """What each place of a pattern needs an argument to bind, and how the whole binds."""
+    needed = {}
+    for match in _PLACEHOLDER.finditer(pattern):
+        before, after = pattern[: match.start()], pattern[match.end() :]
+        if before.endswith(("/ ", "#")):
+            needed[match.start()] = _PRODUCT + 1
+        elif before.endswith(("Σ ", " of ")) or after.startswith(" /"):
+            needed[match.start()] = _PRODUCT
+        else:
+            needed[match.start()] = _COMPARISON
+    if pattern[0] in "⌈⌊[#" or re.match(r"\w+\(", pattern) or pattern == "{0}":
+        return needed, _ATOM
+    return needed, _SUM if pattern.startswith("Σ") else _COMPARISON
 
 
 def _of(value: Any) -> Symbolic:
