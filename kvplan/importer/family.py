@@ -1,4 +1,4 @@
-"""What distinguishes one model family from another: class defaults, old key names, layer kinds, weights."""
+"""What tells one model family from another: class defaults, key names, layer kinds, weights."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ class Style:
     out_bias: bool | str = False
     mlp_bias: bool | str = False
     head_bias: bool | str = False
-    qk_norm: str = (
-        ""  # "head": over one head; "heads": over all heads; "halves": one head, scale and shift
-    )
+    qk_norm: str = ""  # "head": over one head; "heads": over all; "halves": one, scale and shift
     qk_norm_key: str = ""  # the key that turns it on, if it can be off
     gated: bool = True  # three matrices in the MLP, else two
     norms: int = 2
@@ -71,6 +69,7 @@ class Family:
     kinds: KindRule = _nowhere
     style: Style = Style()
     experts: Experts | None = None
+    moot: tuple[str, ...] = ()  # keys that published files state and the class does not use
 
     def but(self, config_class: str, **changes: Any) -> Family:
         """The same family with some traits changed; `defaults` and `aliases` are merged."""

@@ -19,7 +19,7 @@ def mla_state(reading: Reading, label: str = "", indexer: Figure | None = None) 
         "mla",
         label,
         query_heads=reading.core("num_attention_heads"),
-        latent_dim=reading.core("kv_lora_rank"),
+        latent=reading.core("kv_lora_rank"),
         rope_dim=reading.figure("qk_rope_head_dim", minimum=0),
         indexer_dim=indexer,
     )
@@ -178,7 +178,7 @@ def _v4_state(reading: Reading, ratio: int) -> State:
     latent = Figure(max(size.value - rope.value, 1), "head_dim - qk_rope_head_dim")
     common: dict[str, Figure | str | None] = {
         "query_heads": reading.core("num_attention_heads"),
-        "latent_dim": latent,
+        "latent": latent,
         "rope_dim": rope,
         "window": reading.figure("sliding_window"),
     }

@@ -73,6 +73,7 @@ def by_layer_types(period: int = 0, window_key: str = "sliding_window") -> KindR
 
     def rule(reading: Reading, layers: int) -> list[LayerKind]:
         stated = reading.words("layer_types", layers, tuple(_KINDS))
+        reading.has("sliding_window_pattern")
         kinds = [_KINDS[w] for w in stated] if stated else _periodic(reading, layers, period)
         window = read_window(reading, window_key) if "sliding" in kinds else None
         if "sliding" in kinds and window is None:
