@@ -1,4 +1,6 @@
-"""A config in, the imported model out: identify, read, group, count, and say where each field is from."""
+"""A config in, the imported model out: identify, read, group, count, and say where each field is
+from.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from kvplan.importer import parameters, quantisation
 from kvplan.importer.document import Config
 from kvplan.importer.errors import Complaint, Refused
 from kvplan.importer.groups import group
-from kvplan.importer.identify import Found, identify
+from kvplan.importer.identify import Found, defaults_of, identify
 from kvplan.importer.reading import Reading, Record
 from kvplan.importer.records import ImportedModel, Keys, Shape
 
@@ -44,7 +46,7 @@ def _import(data: Mapping[str, Any], name: str) -> ImportedModel:
 
 def _reading(found: Found, data: Mapping[str, Any]) -> Reading:
     family = found.family
-    defaults, text = dict(family.defaults), dict(found.data)
+    text = dict(found.data)
     if found.path and isinstance(data.get("tie_word_embeddings"), bool):
         # The outer flag is the one transformers ties by, unless the text model states its own.
         text.setdefault("tie_word_embeddings", data["tie_word_embeddings"])
@@ -52,7 +54,7 @@ def _reading(found: Found, data: Mapping[str, Any]) -> Reading:
         text,
         found.path,
         found.model_type,
-        defaults,
+        defaults_of(found.model_type),
         family.aliases,
         Record(),
         family.moot,

@@ -1,4 +1,6 @@
-"""Configs of encoder-decoders in, shape out: decoder layers keep their own KV and that of the encoder's output."""
+"""Configs of encoder-decoders in, shape out: decoder layers keep their own KV and that of the
+encoder's output.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def _layers(heads: Heads, count: int, weights: int) -> tuple[Layer, ...]:
 
 
 def read_t5(reading: Reading, family: Family) -> Shape:
-    """T5: relative positions in the first layer, no biases; d_kv is the head size, not d_model / heads."""
+    """T5: relative positions in the first layer, no biases; d_kv is the head size, not d_model /
+    heads.
+    """
     width, vocabulary = reading.core("hidden_size").value, reading.count("vocab_size")
     query, size = reading.core("num_attention_heads"), reading.figure("d_kv")
     encoder = reading.core("num_hidden_layers").value
@@ -38,7 +42,9 @@ def read_t5(reading: Reading, family: Family) -> Shape:
 
 
 def read_bart(reading: Reading, family: Family) -> Shape:
-    """BART and its kin: biases everywhere, learned positions two rows longer, scale and shift norms."""
+    """BART and its kin: biases everywhere, learned positions two rows longer, scale and shift
+    norms.
+    """
     width = reading.core("hidden_size").value
     block = parameters.attention(width, 1, 1, width, width, True, True)
     layers, encoder = _decoder_and_encoder(reading, width, block, block)
@@ -51,7 +57,9 @@ def read_bart(reading: Reading, family: Family) -> Shape:
 
 
 def read_whisper(reading: Reading, family: Family) -> Shape:
-    """Whisper: keys have no bias; the encoder starts with two convolutions and yields max_source_positions tokens."""
+    """Whisper: keys have no bias; the encoder starts with two convolutions and yields
+    max_source_positions tokens.
+    """
     width = reading.core("hidden_size").value
     block = parameters.attention(width, 1, 1, width, width, True, True) - width
     layers, encoder = _decoder_and_encoder(reading, width, block, block)

@@ -57,6 +57,11 @@ def every_interval(reading: Reading, layers: int) -> list[bool]:
     return [(i + 1) % every == 0 for i in range(layers)]
 
 
+def all_recur(reading: Reading, layers: int) -> list[bool]:
+    """GraniteMoeHybridConfig: without a list every layer is Mamba."""
+    return [False] * layers
+
+
 def jamba_offset(reading: Reading, layers: int) -> list[bool]:
     """Jamba: layer i attends if i modulo attn_layer_period is attn_layer_offset."""
     period = reading.count("attn_layer_period", 8)
@@ -65,7 +70,9 @@ def jamba_offset(reading: Reading, layers: int) -> list[bool]:
 
 
 def listed(key: str) -> Placement:
-    """The indices of the attention layers stand in a list; without it every layer is what the class says."""
+    """The indices of the attention layers stand in a list; without it every layer is what the
+    class says.
+    """
 
     def rule(reading: Reading, layers: int) -> list[bool]:
         chosen = reading.numbers(key)
@@ -120,7 +127,9 @@ def read_hybrid(placement: Placement, mixer: MixerReader) -> Callable[[Reading, 
 
 
 def read_gdn_hybrid(reading: Reading, family: Family) -> Shape:
-    """Qwen3-Next and Qwen3.5: gated delta net with full attention every few layers, draft layers with attention."""
+    """Qwen3-Next and Qwen3.5: gated delta net with full attention every few layers, draft layers
+    with attention.
+    """
     placement = placed_by_words("layer_types", every_interval)
     shape = read_hybrid(placement, lambda r, f, h: read_gated_delta_net(r, f.width))(
         reading, family
@@ -220,7 +229,9 @@ def _kimi_layers(linear: Reading, layers: int) -> list[bool]:
 
 
 def _kimi_mixtures(reading: Reading, frame: Frame, family: Family) -> list[Weights]:
-    """Experts may work at a narrower width, reached by two projections that all experts of a layer share."""
+    """Experts may work at a narrower width, reached by two projections that all experts of a layer
+    share.
+    """
     narrow = reading.optional("routed_expert_hidden_size")
     plain = feed_forward(reading, frame, family)
     if narrow is None or family.experts is None:
@@ -241,7 +252,9 @@ def _kimi_mixtures(reading: Reading, frame: Frame, family: Family) -> list[Weigh
 
 
 def read_rwkv(reading: Reading, family: Family) -> Shape:
-    """RWKV-4 keeps five vectors a layer; RWKV-5 and later a matrix a head and two vectors. Not counted."""
+    """RWKV-4 keeps five vectors a layer; RWKV-5 and later a matrix a head and two vectors. Not
+    counted.
+    """
     frame = read_frame(reading)
     width, size = reading.core("hidden_size"), reading.optional("head_size")
     if size is None:

@@ -1,4 +1,6 @@
-"""A config in, its row in the table of known architectures out; what is not in the table is refused."""
+"""A config in, its row in the table of known architectures out; what is not in the table is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvplan.importer.errors import Complaint, Refused
-from kvplan.importer.family import Family
+from kvplan.importer.family import Family, class_defaults
 from kvplan.importer.known_dense import DENSE
-from kvplan.importer.known_hybrids import ARCHITECTURES, HYBRIDS, SIGNATURES, WRAPPERS, Wrapper
+from kvplan.importer.known_hybrids import HYBRIDS
 from kvplan.importer.known_mixtures import MIXTURES
+from kvplan.importer.known_wrappers import (
+    ARCHITECTURES,
+    SAME_CLASS,
+    SIGNATURES,
+    WRAPPERS,
+    Wrapper,
+)
 
 KNOWN: dict[str, Family] = {**DENSE, **MIXTURES, **HYBRIDS}
 _MOST_SHOWN = 40
+
+
+def defaults_of(model_type: str) -> dict[str, Any]:
+    """What a key means that is left out: by the family's row, else by the configuration class."""
+    of_class = class_defaults().get(SAME_CLASS.get(model_type, model_type), {})
+    return {**of_class, **KNOWN[model_type].defaults}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Configs of models with latent attention in, shape out: MLA, MLA with a sparse indexer, compressed attention."""
+"""Configs of models with latent attention in, shape out: MLA, MLA with a sparse indexer,
+compressed attention.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ LATENT_KEYS = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_d
 
 
 def mla_state(reading: Reading, label: str = "", indexer: Figure | None = None) -> State:
-    """One latent and one rotary key a token, shared by all heads whatever num_key_value_heads says."""
+    """One latent and one rotary key a token, shared by all heads whatever num_key_value_heads
+    says.
+    """
     return state(
         "mla",
         label,
@@ -26,7 +30,9 @@ def mla_state(reading: Reading, label: str = "", indexer: Figure | None = None) 
 
 
 def mla_weights(reading: Reading, width: int, family: Family) -> int:
-    """DeepSeek-V2 (arXiv:2405.04434, sec. 2.1): down and up projections with their norms, and the output."""
+    """DeepSeek-V2 (arXiv:2405.04434, sec. 2.1): down and up projections with their norms, and the
+    output.
+    """
     heads = reading.count("num_attention_heads")
     latent, rope = reading.count("kv_lora_rank"), reading.count("qk_rope_head_dim", minimum=0)
     nope, value = reading.count("qk_nope_head_dim"), reading.count("v_head_dim")
@@ -65,7 +71,9 @@ def _shape(reading: Reading, frame: Frame, family: Family, layers: tuple[Layer, 
 
 
 def read_indexed_mla(reading: Reading, family: Family) -> Shape:
-    """MLA whose layers keep a second small key for the sparse indexer (DeepSeek-V3.2, GLM-5); some may share it."""
+    """MLA whose layers keep a second small key for the sparse indexer (DeepSeek-V3.2, GLM-5); some
+    may share it.
+    """
     shape = read_mla(reading, family)
     frame = read_frame(reading)
     own = _indexer_layers(reading, frame.layers)
@@ -106,7 +114,9 @@ def _indexer_layers(reading: Reading, layers: int) -> list[bool]:
 
 
 def read_longcat(reading: Reading, family: Family) -> Shape:
-    """LongCat-Flash: each of num_layers blocks has two MLA sublayers, two dense MLPs and one mixture."""
+    """LongCat-Flash: each of num_layers blocks has two MLA sublayers, two dense MLPs and one
+    mixture.
+    """
     frame = read_frame(reading)
     kept = mla_state(reading)
     mixer = mla_weights(reading, frame.width, family) + 2 * frame.width
@@ -118,7 +128,7 @@ def read_longcat(reading: Reading, family: Family) -> Shape:
     )
     if zero:
         reading.note(
-            "zero-computation experts make the active count of LongCat an upper bound: all chosen count here"
+            "zero-computation experts make the active count an upper bound: all chosen count here"
         )
     reading.note(
         "each published layer has two attention sublayers; groups count sublayers, twice num_layers"
@@ -130,7 +140,9 @@ def read_longcat(reading: Reading, family: Family) -> Shape:
 
 
 def read_compressed(reading: Reading, family: Family) -> Shape:
-    """DeepSeek-V4: every layer keeps a window of single vectors, most add one entry per `ratio` tokens."""
+    """DeepSeek-V4: every layer keeps a window of single vectors, most add one entry per `ratio`
+    tokens.
+    """
     frame = read_frame(reading)
     ratios = _ratios(reading, frame.layers)
     mixture = _v4_mixture(reading, frame.width)
@@ -139,7 +151,8 @@ def read_compressed(reading: Reading, family: Family) -> Shape:
         for r in ratios[: frame.layers]
     )
     extra = reading.count("num_nextn_predict_layers", 0, 0)
-    # The ratios of the draft layers stand behind those of the model; without them they keep a window only.
+    # The ratios of the draft layers stand behind those of the model; without them they keep a
+    # window only.
     draft_ratios = (ratios[frame.layers :] + [0] * extra)[:extra]
     draft = tuple(Layer((_v4_state(reading, r),)) for r in draft_ratios)
     streams = reading.count("hc_mult", 4)
@@ -170,7 +183,9 @@ def _ratios(reading: Reading, layers: int) -> list[int]:
 
 
 def _v4_state(reading: Reading, ratio: int) -> State:
-    """One vector serves as key and value of all heads: rope_dim of its elements are rotary, the rest latent."""
+    """One vector serves as key and value of all heads: rope_dim of its elements are rotary, the
+    rest latent.
+    """
     size, rope = reading.figure("head_dim"), reading.figure("qk_rope_head_dim")
     if reading.sound and rope.value >= size.value:
         message = f"is {rope.value}, not below head_dim {size.value}"
@@ -197,7 +212,9 @@ def _sparse(ratio: int) -> bool:
 
 
 def _v4_mixer(reading: Reading, width: int, ratio: int) -> int:
-    """Attention, compressor, indexer, norms and hyper-connections of a layer (transformers modeling_deepseek_v4)."""
+    """Attention, compressor, indexer, norms and hyper-connections of a layer (transformers
+    modeling_deepseek_v4).
+    """
     heads, size = reading.count("num_attention_heads"), reading.count("head_dim")
     rank, groups, out = (reading.count(k) for k in ("q_lora_rank", "o_groups", "o_lora_rank"))
     streams = reading.count("hc_mult", 4)

@@ -22,7 +22,8 @@ OLD_NAMES: Mapping[str, tuple[str, ...]] = {
 MOST_LAYERS = 10_000  # a larger count is a mistake, and would be expanded layer by layer
 LARGEST_COUNT = 2**48
 
-# Keys that look as if they bear on the shape and do not: training, decoding, kernels, rotary details.
+# Keys that look as if they bear on the shape and do not: training, decoding, kernels, rotary
+# details.
 _HARMLESS = re.compile(
     r"(.*chunk_size|chunk_size_feed_forward|is_encoder_decoder|hidden_act.*|mamba_hidden_act|"
     r"hidden_(activation|dropout.*)|.*_(dropout|layerdrop|coef|drop|pdrop)|output_hidden_states|"
@@ -54,7 +55,9 @@ _MISSING: Any = object()
 
 @dataclass
 class Record:
-    """What one import gathers on its way: complaints, notes for the reader, and the keys that were read."""
+    """What one import gathers on its way: complaints, notes for the reader, and the keys that were
+    read.
+    """
 
     complaints: list[Complaint] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -70,8 +73,9 @@ class Record:
 class Reading:
     """One JSON object of a config under the rules of a transformers class.
 
-    `defaults` are that class's own, used when a key is left out; `may_omit_core` is true for a nested text config,
-    which transformers writes as a difference from those defaults, so that even layers and heads may be missing.
+    `defaults` are that class's own, used when a key is left out; `may_omit_core` is true for a
+    nested text config, which transformers writes as a difference from those defaults, so that even
+    layers and heads may be missing.
     """
 
     data: Mapping[str, Any]
@@ -156,7 +160,9 @@ class Reading:
         return value
 
     def words(self, name: str, length: int, allowed: Sequence[str] = ()) -> list[str] | None:
-        """A list of `length` texts out of `allowed`, or None if it is left out or wrong (then it complains)."""
+        """A list of `length` texts out of `allowed`, or None if it is left out or wrong (then it
+        complains).
+        """
         value, origin = self._find(name)
         if value is None:
             return None
@@ -216,7 +222,9 @@ class Reading:
 
     @property
     def sound(self) -> bool:
-        """True while nothing was complained of: only then are cross-checks between keys worth making."""
+        """True while nothing was complained of: only then are cross-checks between keys worth
+        making.
+        """
         return not self.record.complaints
 
     def keys(self) -> Keys:
@@ -235,7 +243,9 @@ class Reading:
         return bool(_BEARING.search(key)) and not _HARMLESS.fullmatch(key)
 
     def refuse_unread(self) -> None:
-        """Complain of keys that say what a layer keeps and that the family's reader never asked for."""
+        """Complain of keys that say what a layer keeps and that the family's reader never asked
+        for.
+        """
         for key, value in self.data.items():
             harmless = _empty(value) or value == 1 or _only_full(value) or key in self.moot
             if harmless or self._at(key) in self.record.read or not _DECISIVE.fullmatch(key):
