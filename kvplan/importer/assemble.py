@@ -16,6 +16,7 @@ from kvplan.importer.groups import group
 from kvplan.importer.identify import Found, defaults_of, identify
 from kvplan.importer.reading import Reading, Record
 from kvplan.importer.records import ImportedModel, Keys, Shape
+from kvplan.importer.vision import vision_parameters
 
 _BY_CLASS = re.compile(r"([\w.]+) (\(class default of .*, not in config\))")
 _KIND_KEYS = ("model_type", "architectures")
@@ -69,6 +70,9 @@ def _model(
     groups, pattern, origins = group(shape.layers)
     draft_groups, draft_pattern, draft_origins = group(shape.draft)
     counted = parameters.count(shape)
+    tower = vision_parameters(data)
+    if tower is None and isinstance(data.get("vision_config"), Mapping):
+        reading.note("the vision tower is not counted in parameters")
     hidden = reading.figure("hidden_size")
     vocabulary = reading.figure("vocab_size")
     block = quantisation.block(data, found.data)
@@ -79,7 +83,7 @@ def _model(
     if shape.max_context:
         own["max_context"] = shape.max_context.origin
     texts = {k: _origin(v) for k, v in own.items()}
-    texts |= {"parameters": counted.how}
+    texts["parameters"] = counted.how + ("; vision tower" if tower else "")
     if dtype:
         texts["model_dtype"] = f"config.json: {dtype_key}"
     if block:
@@ -98,9 +102,10 @@ def _model(
         hidden_size=hidden.value,
         vocab_size=vocabulary.value,
         max_context=shape.max_context.value if shape.max_context else None,
-        parameters=counted.total,
+        parameters=None if counted.total is None else counted.total + (tower or 0),
         active_parameters=counted.active,
         embedding_parameters=counted.embedding,
+        vision_parameters=tower,
         weight_dtype=(described or {}).get("weights") or dtype,
         model_dtype=dtype,
         quantisation=described,

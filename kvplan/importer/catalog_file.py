@@ -1,4 +1,4 @@
-"""An imported model in, the text of its catalog file out: groups, counts, and an origin per field."""
+"""An imported model in, the text of its catalog file out: groups, counts, origin of each field."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ def _numbers(model: ImportedModel) -> dict[str, Any]:
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
         "embedding_parameters": model.embedding_parameters,
+        "vision_parameters": model.vision_parameters,
         "hidden_size": model.hidden_size,
         "vocab_size": model.vocab_size,
         "max_context": f"{model.max_context} token" if model.max_context else None,

@@ -11,10 +11,17 @@ from kvplan.importer.family import Experts, Family, LayerKind, Style, decide
 from kvplan.importer.reading import MOST_LAYERS, Reading
 from kvplan.importer.records import Figure, Layer, Shape, State, Weights, dense, state
 
+_DRAFT_KEYS = (
+    "num_nextn_predict_layers",
+    "num_mtp_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+)
+
 
 @dataclass(frozen=True)
 class Frame:
-    """The numbers every decoder has: layers, width, vocabulary rows, tied or not, maximum length."""
+    """What every decoder has: layers, width, vocabulary rows, tied or not, maximum length."""
 
     layers: int
     width: int
@@ -205,13 +212,19 @@ def read_decoder(reading: Reading, family: Family) -> Shape:
     return with_draft(reading, shape)
 
 
-def with_draft(reading: Reading, shape: Shape, key: str = "num_nextn_predict_layers") -> Shape:
+def with_draft(reading: Reading, shape: Shape) -> Shape:
     """Add multi-token prediction layers: each keeps what the last layer of the model keeps."""
-    extra = reading.optional(key, minimum=0)
-    if extra is None or not extra.value or not shape.layers:
+    keys = [k for k in _DRAFT_KEYS if reading.data.get(k)]
+    if not keys or not shape.layers:
+        return shape
+    extra = reading.count(keys[0], minimum=0)
+    if keys[0] == "num_mtp_modules":
+        extra *= reading.count("mtp_transformer_layers", 1)
+    if extra > MOST_LAYERS:
+        reading.complain(keys[0], f"is {extra}", f"no model has more than {MOST_LAYERS} layers")
         return shape
     reading.note(
-        f"{extra.value} draft layer(s) by {key}, taken to keep what the last layer keeps; "
+        f"{extra} draft layer(s) by {keys[0]}, taken to keep what the last layer keeps; "
         "not in parameters"
     )
-    return replace(shape, draft=shape.layers[-1:] * extra.value)
+    return replace(shape, draft=shape.layers[-1:] * extra)

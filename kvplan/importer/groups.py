@@ -1,4 +1,4 @@
-"""Layers in, catalog groups and layer pattern out: layers that keep the same state form one group."""
+"""Layers in, catalog groups and layer pattern out: layers that keep the same are one group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z_][\w+]*")
 
 
 def group(layers: Sequence[Layer]) -> tuple[tuple[Group, ...], str, Mapping[str, str]]:
-    """Groups in order of first use, the pattern of layers, and the origin of each group's fields."""
+    """Groups in order of first use, the pattern of layers, the origin of each group's fields."""
     counts = Counter(s for layer in layers for s in layer.states)
     for kept in list(counts):
         if kept.of is not None:

@@ -134,7 +134,7 @@ def read_gdn_hybrid(reading: Reading, family: Family) -> Shape:
     shape = read_hybrid(placement, lambda r, f, h: read_gated_delta_net(r, f.width))(
         reading, family
     )
-    return with_draft(reading, shape, "mtp_num_hidden_layers")
+    return with_draft(reading, shape)
 
 
 def lightning(reading: Reading, frame: Frame, heads: Heads) -> Mixer:

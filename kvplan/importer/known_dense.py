@@ -34,7 +34,9 @@ QWEN3 = PLAIN.but(
 )
 GEMMA = PLAIN.but(style=_BIASED)
 GEMMA2 = PLAIN.but(
-    kinds=by_layer_types(2), style=Style("attention_bias", "attention_bias", norms=4)
+    kinds=by_layer_types(2),
+    style=Style("attention_bias", "attention_bias", norms=4),
+    moot=("sliding_window_size",),
 )
 GEMMA3 = PLAIN.but(
     kinds=by_layer_types(6),

@@ -1,4 +1,4 @@
-"""The table of known decoders with experts, latents or a twist in attention: model_type to family."""
+"""The table of known decoders with experts, latents or a twist: model_type to family."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from kvplan.importer.records import Figure, Layer, Shape, State, Weights, dense,
 LATENT_KEYS = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 
 
-def mla_state(reading: Reading, label: str = "", indexer: Figure | None = None) -> State:
+def mla_state(reading: Reading, label: str = "", indexed: bool = False) -> State:
     """One latent and one rotary key a token, shared by all heads whatever num_key_value_heads
     says.
     """
@@ -25,7 +25,8 @@ def mla_state(reading: Reading, label: str = "", indexer: Figure | None = None) 
         query_heads=reading.core("num_attention_heads"),
         latent=reading.core("kv_lora_rank"),
         rope_dim=reading.figure("qk_rope_head_dim", minimum=0),
-        indexer_dim=indexer,
+        indexer_heads=reading.figure("index_n_heads") if indexed else None,
+        indexer_dim=reading.figure("index_head_dim") if indexed else None,
     )
 
 
@@ -86,7 +87,7 @@ def read_indexed_mla(reading: Reading, family: Family) -> Shape:
     )
     mixed = len(set(own)) > 1
     # Layers with and without a key of their own are two groups: their pages differ.
-    keeping = mla_state(reading, "mla_indexed" if mixed else "", size)
+    keeping = mla_state(reading, "mla_indexed" if mixed else "", indexed=True)
     plain = mla_state(reading, "mla_shared_index" if mixed else "")
     layers = tuple(
         Layer((keeping,), layer.weights + dense(indexer))
@@ -95,7 +96,9 @@ def read_indexed_mla(reading: Reading, family: Family) -> Shape:
         for layer, has in zip(shape.layers, own, strict=True)
     )
     # A draft layer keeps an indexer key of its own, as the last full layer of the model does.
-    draft = tuple(replace(layer, states=(mla_state(reading, "", size),)) for layer in shape.draft)
+    draft = tuple(
+        replace(layer, states=(mla_state(reading, indexed=True),)) for layer in shape.draft
+    )
     return replace(shape, layers=layers, draft=draft)
 
 
@@ -135,7 +138,7 @@ def read_longcat(reading: Reading, family: Family) -> Shape:
     )
     first = Layer((kept,), dense(mixer + plain) + mixture)
     second = Layer((kept,), dense(mixer + plain))
-    draft = with_draft(reading, Shape((first,)), "num_nextn_predict_layers").draft
+    draft = with_draft(reading, Shape((first,))).draft
     return replace(_shape(reading, frame, family, (first, second) * frame.layers), draft=draft)
 
 
@@ -200,6 +203,7 @@ def _v4_state(reading: Reading, ratio: int) -> State:
     if not ratio:
         return state("sliding_latent", **common)
     if _sparse(ratio):
+        common["indexer_heads"] = reading.figure("index_n_heads")
         common["indexer_dim"] = reading.figure("index_head_dim")
     return state(
         "compressed", f"compressed_{ratio}", **common, ratio=Figure(ratio, "compress_ratios")

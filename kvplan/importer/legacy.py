@@ -182,7 +182,7 @@ def read_minicpm_moe(reading: Reading, family: Family) -> Shape:
 
 
 def read_openelm(reading: Reading, family: Family) -> Shape:
-    """OpenELM: ffn_multipliers widens each layer's MLP, rounded to a multiple of ffn_dim_divisor."""
+    """OpenELM: ffn_multipliers widens the MLP of each layer, rounded to ffn_dim_divisor."""
     width = reading.core("hidden_size").value
     by = reading.count("ffn_dim_divisor", 256)
     multipliers = reading.raw("ffn_multipliers", [])

@@ -31,8 +31,9 @@ _HARMLESS = re.compile(
     r"expert_dtype|use_grouped_topk|num_expert_group|attention_(bias|softmax.*|multiplier)|"
     r"hybrid_cache.*|layerdrop|layer_norm.*|layernorm.*|max_window_layers|residual_in_fp32|"
     r"mamba_(ssm_dtype|dt_.*)|use_mamba_kernels|router_.*|moe_(layer_start_index|router.*|renorm.*)|"
-    r"apply_residual_connection_post_layernorm|qk_norm_type|attn_implementation|norm_.*|"
-    r"attention_function.*|moe_(drop.*|random.*)|num_experts_per_group|num_logits_to_keep)"
+    r"apply_residual_connection_post_layernorm|qk_norm_type|attn_logit_softcapping|attn_implementation|norm_.*|"
+    r"attention_function.*|moe_(drop.*|random.*)|num_experts_per_group|num_logits_to_keep|query_pre_attn_scalar|attn_res_block_size|"
+    r"_attn_implementation.*|moe_shared_expert_overlap|index_share_for_mtp_iteration|use_mtp)"
 )
 _BEARING = re.compile(
     r"layer|head|window|lora_rank|latent|expert|state_size|conv|mamba|ssm|kv_|share|pattern|ffn|"
@@ -103,12 +104,12 @@ class Reading:
         return self._find(name)[0] is not None
 
     def raw(self, name: str, default: Any = None) -> Any:
-        """The value as it stands, for keys whose form varies; the class default if it is left out."""
+        """The value as it stands, for keys whose form varies; the class default if left out."""
         value, _ = self._find(name)
         return self.defaults.get(name, default) if value is None else value
 
     def figure(self, name: str, default: Any = _MISSING, why: str = "", minimum: int = 1) -> Figure:
-        """A whole number; `default` (with its reason) outranks the class default, none is a fault."""
+        """A whole number; `default` outranks the class default; none is a fault."""
         value, origin = self._find(name)
         if value is not None:
             return Figure(self._whole(value, origin, minimum), origin)
@@ -233,7 +234,7 @@ class Reading:
         for key, value in self.data.items():
             if self._at(key) in self.record.read:
                 read.append(self._at(key))
-            elif _empty(value) or key in self.moot or not self._bearing(key):
+            elif _empty(value) or _only_full(value) or key in self.moot or not self._bearing(key):
                 ignored.append(self._at(key))
             else:
                 strange.append(self._at(key))

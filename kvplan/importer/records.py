@@ -123,6 +123,7 @@ class ImportedModel:
     parameters: int | None
     active_parameters: int | None
     embedding_parameters: int | None
+    vision_parameters: int | None
     weight_dtype: str | None
     model_dtype: str | None
     quantisation: Mapping[str, Any] | None

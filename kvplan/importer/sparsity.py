@@ -20,6 +20,7 @@ def after_dense(key: str = "first_k_dense_replace", default: int = 0) -> SparseR
         stated = reading.words("mlp_layer_types", layers, ("dense", "sparse"))
         if stated:
             reading.has(key)
+            reading.has("moe_layer_freq")
             return [s == "sparse" for s in stated]
         first = reading.count(key, reading.defaults.get(key, default), minimum=0)
         every = reading.raw("moe_layer_freq", 1)

@@ -24,6 +24,8 @@ from kvplan.importer.patterns import by_layer_types, read_window
 from kvplan.importer.reading import Reading
 from kvplan.importer.records import NOTHING, Figure, Layer, Shape, State, Weights, dense, state
 
+_TILE_KEYS = ("image_size", "patch_size", "max_num_tiles")
+
 
 def reuse(kept: State) -> State:
     """A layer that reads what another layer of this state has written."""
@@ -150,7 +152,13 @@ def read_mllama(reading: Reading, family: Family) -> Shape:
             f"names layer {beyond[0]} of {frame.layers}",
             "give it as published",
         )
-    cross = state("cross", query_heads=heads.query, kv_heads=heads.kv, head_dim=heads.size)
+    cross = state(
+        "cross",
+        query_heads=heads.query,
+        kv_heads=heads.kv,
+        head_dim=heads.size,
+        encoder_length=_mllama_tokens(reading),
+    )
     weights = heads.weights(frame.width, family.style, reading) + 2 * frame.width
     gates = 2 * heads.size.value + 2
     layers = tuple(
@@ -163,6 +171,20 @@ def read_mllama(reading: Reading, family: Family) -> Shape:
     # Eight rows more than the vocabulary, for the image token, in the input embedding alone.
     rest = outside(reading, frame, family.style) + dense(8 * frame.width)
     return Shape(layers, frame.embedding, rest, max_context=frame.max_context)
+
+
+def _mllama_tokens(reading: Reading) -> Figure | None:
+    """Vision tokens of one image cut into the most tiles, each with a class token."""
+    vision = reading.outer.get("vision_config")
+    sizes = [vision.get(k) for k in _TILE_KEYS] if isinstance(vision, dict) else []
+    whole = [n for n in sizes if isinstance(n, int) and n > 0]
+    if len(whole) < len(_TILE_KEYS):
+        reading.note("vision_config does not say how many tokens an image has")
+        return None
+    side, patch, tiles = whole
+    tokens = ((side // patch) ** 2 + 1) * tiles
+    origin = "vision_config ((image_size / patch_size)^2 + 1) x max_num_tiles, one image"
+    return Figure(tokens, origin)
 
 
 def read_hunyuan(reading: Reading, family: Family) -> Shape:
@@ -330,7 +352,8 @@ def read_minimax_m3(reading: Reading, family: Family) -> Shape:
     sparse = _m3_sparse(reading, frame.layers)
     index = reading.figure("index_head_dim")
     plain = attention_state(("full", None), heads)
-    keeping = replace(plain, label="full_indexed", figures=(*plain.figures, ("indexer_dim", index)))
+    indexing = (("indexer_heads", reading.figure("index_n_heads")), ("indexer_dim", index))
+    keeping = replace(plain, label="full_indexed", figures=(*plain.figures, *indexing))
     indexer = frame.width * index.value * (reading.count("index_n_heads") + 1) + 2 * index.value
     weights = heads.weights(frame.width, family.style, reading) + 2 * frame.width
     layers = tuple(
