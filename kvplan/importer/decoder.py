@@ -1,4 +1,6 @@
-"""Config of an ordinary decoder in, shape out: attention with key and value heads, MLP or experts, by family traits."""
+"""Config of an ordinary decoder in, shape out: attention with key and value heads, MLP or experts,
+by family traits.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,17 @@ from kvplan.importer.family import Experts, Family, LayerKind, Style, decide
 from kvplan.importer.reading import MOST_LAYERS, Reading
 from kvplan.importer.records import Figure, Layer, Shape, State, Weights, dense, state
 
+_DRAFT_KEYS = (
+    "num_nextn_predict_layers",
+    "num_mtp_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+)
+
 
 @dataclass(frozen=True)
 class Frame:
-    """The numbers every decoder has: layers, width, vocabulary rows, tied or not, maximum length."""
+    """What every decoder has: layers, width, vocabulary rows, tied or not, maximum length."""
 
     layers: int
     width: int
@@ -76,6 +85,26 @@ def read_heads(reading: Reading, width: int) -> Heads:
     size = read_head_dim(reading, width, query)
     value_size = reading.optional("v_head_dim") or size
     return Heads(query, kv, size, value_size)
+
+
+def heads_by_layer(reading: Reading, frame: Frame) -> list[Heads]:
+    """The heads of each layer: query or KV heads may be lists with one number a layer."""
+    listed = {}
+    for key in ("num_attention_heads", "num_key_value_heads"):
+        value = reading.raw(key)
+        if isinstance(value, list):
+            listed[key] = reading.per_layer(key, frame.layers)
+    if not listed:
+        return [read_heads(reading, frame.width)] * frame.layers
+    return [
+        read_heads(_stating(reading, {k: v[i].value for k, v in listed.items()}), frame.width)
+        for i in range(frame.layers)
+    ]
+
+
+def _stating(reading: Reading, values: dict[str, int]) -> Reading:
+    data = {k: v for k, v in reading.data.items() if not isinstance(v, list)}
+    return replace(reading, data=data | values)
 
 
 def read_head_dim(reading: Reading, width: int, query: Figure) -> Figure:
@@ -164,13 +193,15 @@ def outside(reading: Reading, frame: Frame, style: Style) -> Weights:
 def read_decoder(reading: Reading, family: Family) -> Shape:
     """A decoder whose layers differ at most in their window and in having experts."""
     frame = read_frame(reading)
-    heads = read_heads(reading, frame.width)
+    heads = heads_by_layer(reading, frame)
     kinds = family.kinds(reading, frame.layers)
-    mixer = heads.weights(frame.width, family.style, reading)
     norms = family.style.norms * frame.width * family.style.norm_values
     layers = tuple(
-        Layer((attention_state(kind, heads),), dense(mixer + norms) + ff)
-        for kind, ff in zip(kinds, feed_forward(reading, frame, family), strict=True)
+        Layer(
+            (attention_state(kind, own),),
+            dense(own.weights(frame.width, family.style, reading) + norms) + ff,
+        )
+        for kind, own, ff in zip(kinds, heads, feed_forward(reading, frame, family), strict=True)
     )
     shape = Shape(
         layers=layers,
@@ -181,12 +212,19 @@ def read_decoder(reading: Reading, family: Family) -> Shape:
     return with_draft(reading, shape)
 
 
-def with_draft(reading: Reading, shape: Shape, key: str = "num_nextn_predict_layers") -> Shape:
+def with_draft(reading: Reading, shape: Shape) -> Shape:
     """Add multi-token prediction layers: each keeps what the last layer of the model keeps."""
-    extra = reading.optional(key, minimum=0)
-    if extra is None or not extra.value or not shape.layers:
+    keys = [k for k in _DRAFT_KEYS if reading.data.get(k)]
+    if not keys or not shape.layers:
+        return shape
+    extra = reading.count(keys[0], minimum=0)
+    if keys[0] == "num_mtp_modules":
+        extra *= reading.count("mtp_transformer_layers", 1)
+    if extra > MOST_LAYERS:
+        reading.complain(keys[0], f"is {extra}", f"no model has more than {MOST_LAYERS} layers")
         return shape
     reading.note(
-        f"{extra.value} draft layer(s) by {key}, taken to keep what the last layer keeps; not in parameters"
+        f"{extra} draft layer(s) by {keys[0]}, taken to keep what the last layer keeps; "
+        "not in parameters"
     )
-    return replace(shape, draft=shape.layers[-1:] * extra.value)
+    return replace(shape, draft=shape.layers[-1:] * extra)

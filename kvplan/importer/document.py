@@ -1,79 +1,148 @@
-"""Text of a config.json in, plain mapping out; anything that is not one clean JSON object is refused."""
+"""Text of a config.json in, plain mapping out; what is not one clean JSON object is refused."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
-from kvplan.importer.errors import refuse
+from kvplan.errors import KvplanError, Place, Problem
 
 LARGEST_FILE = 5_000_000  # bytes; the largest published config.json known to us is under 200 kB
 
-_REPLACE = "give the config.json as the model's repository publishes it"
+_CURE = "give the config.json as the model's repository publishes it"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-def read_config(text: str | bytes) -> dict[str, Any]:
-    """Read the text of a config.json; raises UnreadableConfig for what is not one JSON object."""
-    size = len(text)
+class Config(dict[str, Any]):
+    """The object of a config.json that still knows its text, so that errors can point into it."""
+
+    def __init__(self, data: dict[str, Any], path: str, text: str) -> None:
+        super().__init__(data)
+        self.path, self.text = path, text
+
+    def place(self, json_path: str) -> Place:
+        """Where a value stands; the nearest enclosing one when the path is not in the file."""
+        start, end = locate(self.text, json_path)
+        return _place(self.path, self.text, start, end - start)
+
+
+def read_config(path: Path | str) -> Config:
+    """Read a config.json; raises KvplanError for what is not one JSON object."""
+    from kvplan.yamltext import read
+
+    name = str(path)
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > LARGEST_FILE:
-        raise refuse(
-            "$",
-            f"the file has {size:,} bytes; a config.json of more than {LARGEST_FILE:,} is not read",
-            "check that this is config.json and not weights, a tokenizer or an index",
+        what = (
+            f"the file has {size:,} bytes; a config.json of more than {LARGEST_FILE:,} is not read"
         )
-    document = _parse(_decode(text))
+        cure = "check that this is config.json and not weights, a tokenizer or an index"
+        raise KvplanError(Problem(what, "", cure, Place(name)))
+    return parse_config(read(Path(path), limit=LARGEST_FILE), name)
+
+
+def parse_config(text: str, name: str) -> Config:
+    """The config in a text; `name` stands in for the file in messages."""
+    text = text.removeprefix("\ufeff")
+    document = _parse(text, name)
     if not isinstance(document, dict):
-        raise refuse("$", f"the file holds {_name(document)} where a config is an object", _REPLACE)
-    return document
+        raise _refuse(f"the file holds {_kind(document)} where a config is an object", name, text)
+    return Config(document, name, text)
 
 
-def _decode(text: str | bytes) -> str:
-    if isinstance(text, str):
-        return text.removeprefix("\ufeff")
-    try:
-        return text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"the file is not UTF-8 text: byte {error.start} is 0x{text[error.start]:02x}"
-        raise refuse("$", message, _REPLACE) from None
-
-
-def _parse(text: str) -> Any:
+def _parse(text: str, name: str) -> Any:
     if not text.strip():
-        raise refuse("$", "the file is empty", _REPLACE)
+        raise _refuse("the file is empty", name, text)
+    repeated: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [k for k, _ in pairs]
+            repeated.extend(k for k in found if keys.count(k) > 1)
+        return found
+
+    def constant(word: str) -> float:
+        # Published configs hold Infinity (time_step_limit of Mamba-2); NaN is never a setting.
+        if word == "NaN":
+            at = text.find("NaN")
+            raise _refuse("the file holds NaN, which is not a number", name, text, at, 3)
+        return float(word.lower().replace("infinity", "inf"))
+
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_constant)
+        found = json.loads(text, object_pairs_hook=unique, parse_constant=constant)
     except json.JSONDecodeError as error:
-        raise _not_json(text, error) from None
-    except (RecursionError, ValueError) as error:
+        raise _not_json(text, name, error) from None
+    except (RecursionError, ValueError):
         # Nesting deeper than the interpreter's stack, or an integer of thousands of digits.
-        raise refuse("$", f"the JSON cannot be read: {type(error).__name__}", _REPLACE) from None
+        raise _refuse(
+            "the JSON is nested too deep or holds a number too long", name, text
+        ) from None
+    if repeated:
+        at = text.rfind(f'"{repeated[0]}"')
+        what = f"the key '{repeated[0]}' appears twice in one object, so its value is ambiguous"
+        problem = Problem(what, "", "remove one of the two", _place(name, text, max(at, 0), 1))
+        raise KvplanError(problem)
+    return found
 
 
-def _not_json(text: str, error: json.JSONDecodeError) -> Exception:
+def _not_json(text: str, name: str, error: json.JSONDecodeError) -> KvplanError:
     """Tell a file that stops too early from one that was never JSON."""
-    where = f"line {error.lineno} column {error.colno}"
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
-        return refuse("$", f"the file is truncated: the JSON is still open at {where}", _REPLACE)
-    return refuse("$", f"the file is not JSON: {error.msg} at {where}", _REPLACE)
+        return _refuse("the file is truncated: the JSON is still open here", name, text, error.pos)
+    return _refuse(f"the file is not JSON: {error.msg}", name, text, error.pos)
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in seen:
-            message = f"the key '{key}' appears twice in one object, so its value is ambiguous"
-            raise refuse(f"$..{key}", message, "remove one of the two")
-        seen[key] = value
-    return seen
+def _refuse(what: str, name: str, text: str, start: int = 0, width: int = 1) -> KvplanError:
+    return KvplanError(Problem(what, "", _CURE, _place(name, text, start, width)))
 
 
-def _constant(name: str) -> float:
-    """Published configs hold Infinity (time_step_limit of Mamba-2); NaN is never a setting."""
-    if name == "NaN":
-        raise refuse("$", "the file holds NaN, which is not a number", _REPLACE)
-    return float(name.lower().replace("infinity", "inf"))
+def _place(name: str, text: str, start: int, width: int) -> Place:
+    before = text[:start]
+    first = before.rfind("\n") + 1
+    line = text[first:].split("\n", 1)[0].rstrip("\r")
+    return Place(name, before.count("\n") + 1, start - first + 1, max(width, 1), line)
 
 
-def _name(value: Any) -> str:
+def _kind(value: Any) -> str:
     names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
+
+
+def locate(text: str, json_path: str) -> tuple[int, int]:
+    """Start and end of the value at a path such as $.a.b[3] in a text known to be JSON."""
+    start = _skip(text, 0)
+    end = start + 1
+    for key, index in _STEP.findall(json_path):
+        found = _member(text, start, key, index)
+        if found is None:
+            break
+        start, end = found
+    return start, end
+
+
+def _member(text: str, at: int, key: str, index: str) -> tuple[int, int] | None:
+    """The span of a member of the object or array that starts at `at`."""
+    decoder = json.JSONDecoder()
+    if text[at] != ("[" if index else "{"):
+        return None
+    at, number = _skip(text, at + 1), 0
+    while text[at] not in "]}":
+        name: Any = str(number)
+        if not index:
+            name, at = decoder.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        _, end = decoder.raw_decode(text, at)
+        if name == (index or key):
+            return at, end
+        at, number = _skip(text, end), number + 1
+        at = _skip(text, at + 1) if text[at] == "," else at
+    return None
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at

@@ -1,4 +1,6 @@
-"""Configs of encoder-decoders in, shape out: decoder layers keep their own KV and that of the encoder's output."""
+"""Configs of encoder-decoders in, shape out: decoder layers keep their own KV and that of the
+encoder's output.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,23 @@ from kvplan.importer.reading import Reading
 from kvplan.importer.records import Figure, Layer, Shape, dense, state
 
 
-def _layers(heads: Heads, count: int, weights: int) -> tuple[Layer, ...]:
-    cross = state("cross", query_heads=heads.query, kv_heads=heads.kv, head_dim=heads.size)
+def _layers(
+    heads: Heads, count: int, weights: int, encoder: Figure | None = None
+) -> tuple[Layer, ...]:
+    cross = state(
+        "cross",
+        query_heads=heads.query,
+        kv_heads=heads.kv,
+        head_dim=heads.size,
+        encoder_length=encoder,
+    )
     return (Layer((attention_state(("full", None), heads), cross), dense(weights)),) * count
 
 
 def read_t5(reading: Reading, family: Family) -> Shape:
-    """T5: relative positions in the first layer, no biases; d_kv is the head size, not d_model / heads."""
+    """T5: relative positions in the first layer, no biases; d_kv is the head size, not d_model /
+    heads.
+    """
     width, vocabulary = reading.core("hidden_size").value, reading.count("vocab_size")
     query, size = reading.core("num_attention_heads"), reading.figure("d_kv")
     encoder = reading.core("num_hidden_layers").value
@@ -38,12 +50,15 @@ def read_t5(reading: Reading, family: Family) -> Shape:
 
 
 def read_bart(reading: Reading, family: Family) -> Shape:
-    """BART and its kin: biases everywhere, learned positions two rows longer, scale and shift norms."""
+    """BART and its kin: biases everywhere, learned positions two rows longer, scale and shift
+    norms.
+    """
     width = reading.core("hidden_size").value
     block = parameters.attention(width, 1, 1, width, width, True, True)
-    layers, encoder = _decoder_and_encoder(reading, width, block, block)
+    layers, encoder = _decoder_and_encoder(reading, width, block)
     longest = reading.figure("max_position_embeddings")
-    rows = 2 * (longest.value + (family.style.learned_positions or 0))
+    extra = family.style.learned_positions
+    rows = 0 if extra is None else 2 * (longest.value + extra)
     # Norms after both embeddings (and, for mBART, after both stacks).
     rest = encoder + rows * width + family.style.norms * 2 * width
     embedding = reading.count("vocab_size") * width
@@ -51,29 +66,31 @@ def read_bart(reading: Reading, family: Family) -> Shape:
 
 
 def read_whisper(reading: Reading, family: Family) -> Shape:
-    """Whisper: keys have no bias; the encoder starts with two convolutions and yields max_source_positions tokens."""
+    """Whisper: keys have no bias; the encoder starts with two convolutions and yields
+    max_source_positions tokens.
+    """
     width = reading.core("hidden_size").value
     block = parameters.attention(width, 1, 1, width, width, True, True) - width
-    layers, encoder = _decoder_and_encoder(reading, width, block, block)
-    source, target = reading.count("max_source_positions"), reading.figure("max_target_positions")
+    source = reading.figure("max_source_positions")
+    layers, encoder = _decoder_and_encoder(reading, width, block, source)
+    target = reading.figure("max_target_positions")
     mels = reading.count("num_mel_bins", 80)
     convolutions = (3 * mels + 1) * width + (3 * width + 1) * width
-    rest = encoder + convolutions + (source + target.value) * width + 4 * width
-    reading.note(f"an encoder pass of Whisper yields {source} tokens, the length of the cross KV")
+    rest = encoder + convolutions + (source.value + target.value) * width + 4 * width
     embedding = reading.count("vocab_size") * width
     return Shape(layers, embedding, dense(rest), max_context=target)
 
 
 def _decoder_and_encoder(
-    reading: Reading, width: int, own: int, cross: int
+    reading: Reading, width: int, block: int, source: Figure | None = None
 ) -> tuple[tuple[Layer, ...], int]:
     """The decoder's layers, and the parameters of the encoder's."""
     query = reading.figure("decoder_attention_heads")
     size = Figure(max(width // query.value, 1), "d_model / decoder_attention_heads")
     heads = Heads(query, query, size, size)
     ff = parameters.mlp(width, reading.count("decoder_ffn_dim"), False, True)
-    layers = _layers(heads, reading.count("decoder_layers"), own + cross + ff + 6 * width)
+    layers = _layers(heads, reading.count("decoder_layers"), 2 * block + ff + 6 * width, source)
     inner = parameters.mlp(width, reading.count("encoder_ffn_dim"), False, True)
     reading.has("encoder_attention_heads")
     reading.has("num_hidden_layers")
-    return layers, reading.count("encoder_layers") * (own + inner + 4 * width)
+    return layers, reading.count("encoder_layers") * (block + inner + 4 * width)

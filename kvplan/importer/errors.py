@@ -1,4 +1,4 @@
-"""The one exception of the importer: everything that was wrong with a config, each with its place and its cure."""
+"""What is wrong with a config: a complaint names the JSON path, the fault and the cure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from dataclasses import dataclass
 class Complaint:
     """One thing wrong with a config: where in the JSON, what and why, and what to do about it."""
 
-    json_path: str
+    json_path: str  # "$.text_config.layer_types[3]"
     message: str
     fix: str
 
 
-class UnreadableConfig(Exception):
-    """A config.json that cannot be read as a model shape; carries every complaint that was found."""
+class Refused(Exception):
+    """Reading on is pointless; carries the complaints found so far."""
 
-    def __init__(self, complaints: list[Complaint]) -> None:
-        self.complaints = tuple(complaints)
-        super().__init__("\n".join(f"{c.json_path}: {c.message}\n  {c.fix}" for c in complaints))
-
-
-def refuse(json_path: str, message: str, fix: str) -> UnreadableConfig:
-    """An exception with a single complaint, for what makes reading on pointless."""
-    return UnreadableConfig([Complaint(json_path, message, fix)])
+    def __init__(self, *complaints: Complaint) -> None:
+        self.complaints = complaints
+        super().__init__("\n".join(f"{c.json_path} {c.message}" for c in complaints))

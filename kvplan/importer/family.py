@@ -1,9 +1,12 @@
-"""What distinguishes one model family from another: class defaults, old key names, layer kinds, weights."""
+"""What tells one model family from another: who reads it, key names, layer kinds, weights."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from kvplan.importer.reading import Reading
@@ -19,17 +22,15 @@ SparseRule = Callable[[Reading, int], list[bool]]
 class Style:
     """How a decoder block is built, as far as it changes the parameter count.
 
-    A bias is yes, no, or the name of the config key that decides. `norm_values` is the number of values a channel
-    of a norm has: 0 (no weights), 1 (scale), 2 (scale and shift).
+    A bias is yes, no, or the name of the config key that decides. `norm_values` is the number of
+    values a channel of a norm has: 0 (no weights), 1 (scale), 2 (scale and shift).
     """
 
     qkv_bias: bool | str = False
     out_bias: bool | str = False
     mlp_bias: bool | str = False
     head_bias: bool | str = False
-    qk_norm: str = (
-        ""  # "head": over one head; "heads": over all heads; "halves": one head, scale and shift
-    )
+    qk_norm: str = ""  # "head": over one head; "heads": over all; "halves": one, scale and shift
     qk_norm_key: str = ""  # the key that turns it on, if it can be off
     gated: bool = True  # three matrices in the MLP, else two
     norms: int = 2
@@ -56,28 +57,40 @@ class Experts:
     dense_width: str = "intermediate_size"
 
 
-def _nowhere(reading: Reading, layers: int) -> list[LayerKind]:
+def all_full(reading: Reading, layers: int) -> list[LayerKind]:
+    """Every layer attends to everything; a window that is stated all the same is remarked on."""
+    window = reading.data.get("sliding_window")
+    if window and reading.data.get("use_sliding_window") is not False:
+        reading.note(f"sliding_window {window} is stated, but {reading.model_type} has no window")
+    reading.has("sliding_window")
     return [("full", None)] * layers
 
 
 @dataclass(frozen=True)
 class Family:
-    """One row of the table of known architectures: the transformers class, its defaults, and who reads it."""
+    """One row of the table of known architectures: who reads it, and what is its own."""
 
-    config_class: str
     read: Callable[[Reading, Family], Shape]
-    defaults: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    kinds: KindRule = _nowhere
+    kinds: KindRule = all_full
     style: Style = Style()
     experts: Experts | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # beyond those of the class
+    moot: tuple[str, ...] = ()  # keys that published files state and the class does not use
 
-    def but(self, config_class: str, **changes: Any) -> Family:
-        """The same family with some traits changed; `defaults` and `aliases` are merged."""
-        for name in ("defaults", "aliases"):
-            if name in changes:
-                changes[name] = {**getattr(self, name), **changes[name]}
-        return replace(self, config_class=config_class, **changes)
+    def but(self, **changes: Any) -> Family:
+        """The same family with some traits changed; `aliases` are merged."""
+        if "aliases" in changes:
+            changes["aliases"] = {**self.aliases, **changes["aliases"]}
+        return replace(self, **changes)
+
+
+@cache
+def class_defaults() -> Mapping[str, Mapping[str, Any]]:
+    """Defaults of the configuration classes, by model_type: what a key means that is left out."""
+    path = Path(__file__).with_name("class_defaults.json")
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def decide(reading: Reading, choice: bool | str) -> bool:

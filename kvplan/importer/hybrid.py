@@ -19,7 +19,7 @@ from kvplan.importer.decoder import (
 from kvplan.importer.family import Family
 from kvplan.importer.latent import mla_state, mla_weights
 from kvplan.importer.reading import Reading
-from kvplan.importer.records import Layer, Shape, Weights, dense, state
+from kvplan.importer.records import Figure, Layer, Shape, Weights, dense
 from kvplan.importer.recurrent import (
     PLAIN,
     Mixer,
@@ -30,6 +30,7 @@ from kvplan.importer.recurrent import (
     read_mamba1,
     read_mamba2,
     read_short_conv,
+    recurrent,
 )
 
 ATTENTION_WORDS = ("full_attention", "attention")
@@ -56,6 +57,11 @@ def every_interval(reading: Reading, layers: int) -> list[bool]:
     return [(i + 1) % every == 0 for i in range(layers)]
 
 
+def all_recur(reading: Reading, layers: int) -> list[bool]:
+    """GraniteMoeHybridConfig: without a list every layer is Mamba."""
+    return [False] * layers
+
+
 def jamba_offset(reading: Reading, layers: int) -> list[bool]:
     """Jamba: layer i attends if i modulo attn_layer_period is attn_layer_offset."""
     period = reading.count("attn_layer_period", 8)
@@ -64,7 +70,9 @@ def jamba_offset(reading: Reading, layers: int) -> list[bool]:
 
 
 def listed(key: str) -> Placement:
-    """The indices of the attention layers stand in a list; without it every layer is what the class says."""
+    """The indices of the attention layers stand in a list; without it every layer is what the
+    class says.
+    """
 
     def rule(reading: Reading, layers: int) -> list[bool]:
         chosen = reading.numbers(key)
@@ -119,17 +127,19 @@ def read_hybrid(placement: Placement, mixer: MixerReader) -> Callable[[Reading, 
 
 
 def read_gdn_hybrid(reading: Reading, family: Family) -> Shape:
-    """Qwen3-Next and Qwen3.5: gated delta net with full attention every few layers, draft layers with attention."""
+    """Qwen3-Next and Qwen3.5: gated delta net with full attention every few layers, draft layers
+    with attention.
+    """
     placement = placed_by_words("layer_types", every_interval)
     shape = read_hybrid(placement, lambda r, f, h: read_gated_delta_net(r, f.width))(
         reading, family
     )
-    return with_draft(reading, shape, "mtp_num_hidden_layers")
+    return with_draft(reading, shape)
 
 
 def lightning(reading: Reading, frame: Frame, heads: Heads) -> Mixer:
     """MiniMax-01: lightning attention has as many heads as there are query heads."""
-    return read_lightning(reading, frame.width, heads.query, heads.size)
+    return read_lightning(frame.width, heads.query, heads.size)
 
 
 def mamba1_with_norms(reading: Reading, frame: Frame, heads: Heads) -> Mixer:
@@ -167,7 +177,7 @@ def read_falcon_h1(reading: Reading, family: Family) -> Shape:
     heads = read_heads(reading, frame.width)
     names = Names(inner="mamba_d_ssm", bias="mamba_proj_bias")
     mixer = read_mamba2(reading, frame.width, names)
-    inner = dict(mixer.state.figures)["inner_dim"].value
+    inner = reading.count(names.heads) * reading.count(names.head_dim)
     norm = 0 if reading.flag("mamba_rms_norm") else -inner
     kept = attention_state(("full", None), heads)
     own = heads.weights(frame.width, family.style, reading) + mixer.weights + norm + 2 * frame.width
@@ -219,7 +229,9 @@ def _kimi_layers(linear: Reading, layers: int) -> list[bool]:
 
 
 def _kimi_mixtures(reading: Reading, frame: Frame, family: Family) -> list[Weights]:
-    """Experts may work at a narrower width, reached by two projections that all experts of a layer share."""
+    """Experts may work at a narrower width, reached by two projections that all experts of a layer
+    share.
+    """
     narrow = reading.optional("routed_expert_hidden_size")
     plain = feed_forward(reading, frame, family)
     if narrow is None or family.experts is None:
@@ -240,21 +252,21 @@ def _kimi_mixtures(reading: Reading, frame: Frame, family: Family) -> list[Weigh
 
 
 def read_rwkv(reading: Reading, family: Family) -> Shape:
-    """RWKV-4 keeps five vectors a layer; RWKV-5 and later a matrix a head and two vectors. Not counted."""
+    """RWKV-4 keeps five vectors a layer; RWKV-5 and later a matrix a head and two vectors. Not
+    counted.
+    """
     frame = read_frame(reading)
-    width = reading.core("hidden_size")
-    size = reading.optional("head_size")
+    width, size = reading.core("hidden_size"), reading.optional("head_size")
     if size is None:
-        kept = state("recurrent", variant="rwkv4", inner_dim=width)
+        kept = recurrent("rwkv4", Figure(5 * frame.width, "5 x hidden_size"))
     else:
         if reading.sound and frame.width % size.value:
-            reading.complain(
-                "head_size", f"does not divide hidden_size {frame.width}", "give both as published"
-            )
-        heads = replace(size, value=frame.width // size.value, origin="hidden_size / head_size")
-        kept = state(
-            "recurrent", variant="rwkv", inner_dim=width, state_heads=heads, state_head_dim=size
-        )
+            message = f"does not divide hidden_size {frame.width}"
+            reading.complain("head_size", message, "give both as published")
+        heads = Figure(max(frame.width // size.value, 1), "hidden_size / head_size")
+        # A matrix a head, and the previous token at the time and the channel mixing.
+        elements = Figure(frame.width * (size.value + 2), f"{width.origin} x ({size.origin} + 2)")
+        kept = recurrent("rwkv", elements, state_heads=heads)
     why = "the low-rank mixing matrices of RWKV are not in the config"
     layers = (Layer((kept,)),) * frame.layers
     return Shape(layers, frame.embedding, max_context=frame.max_context, uncounted=why)

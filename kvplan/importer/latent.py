@@ -1,4 +1,6 @@
-"""Configs of models with latent attention in, shape out: MLA, MLA with a sparse indexer, compressed attention."""
+"""Configs of models with latent attention in, shape out: MLA, MLA with a sparse indexer,
+compressed attention.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,25 @@ from kvplan.importer.records import Figure, Layer, Shape, State, Weights, dense,
 LATENT_KEYS = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 
 
-def mla_state(reading: Reading, label: str = "", indexer: Figure | None = None) -> State:
-    """One latent and one rotary key a token, shared by all heads whatever num_key_value_heads says."""
+def mla_state(reading: Reading, label: str = "", indexed: bool = False) -> State:
+    """One latent and one rotary key a token, shared by all heads whatever num_key_value_heads
+    says.
+    """
     return state(
         "mla",
         label,
         query_heads=reading.core("num_attention_heads"),
-        latent_dim=reading.core("kv_lora_rank"),
+        latent=reading.core("kv_lora_rank"),
         rope_dim=reading.figure("qk_rope_head_dim", minimum=0),
-        indexer_dim=indexer,
+        indexer_heads=reading.figure("index_n_heads") if indexed else None,
+        indexer_dim=reading.figure("index_head_dim") if indexed else None,
     )
 
 
 def mla_weights(reading: Reading, width: int, family: Family) -> int:
-    """DeepSeek-V2 (arXiv:2405.04434, sec. 2.1): down and up projections with their norms, and the output."""
+    """DeepSeek-V2 (arXiv:2405.04434, sec. 2.1): down and up projections with their norms, and the
+    output.
+    """
     heads = reading.count("num_attention_heads")
     latent, rope = reading.count("kv_lora_rank"), reading.count("qk_rope_head_dim", minimum=0)
     nope, value = reading.count("qk_nope_head_dim"), reading.count("v_head_dim")
@@ -65,7 +72,9 @@ def _shape(reading: Reading, frame: Frame, family: Family, layers: tuple[Layer, 
 
 
 def read_indexed_mla(reading: Reading, family: Family) -> Shape:
-    """MLA whose layers keep a second small key for the sparse indexer (DeepSeek-V3.2, GLM-5); some may share it."""
+    """MLA whose layers keep a second small key for the sparse indexer (DeepSeek-V3.2, GLM-5); some
+    may share it.
+    """
     shape = read_mla(reading, family)
     frame = read_frame(reading)
     own = _indexer_layers(reading, frame.layers)
@@ -78,7 +87,7 @@ def read_indexed_mla(reading: Reading, family: Family) -> Shape:
     )
     mixed = len(set(own)) > 1
     # Layers with and without a key of their own are two groups: their pages differ.
-    keeping = mla_state(reading, "mla_indexed" if mixed else "", size)
+    keeping = mla_state(reading, "mla_indexed" if mixed else "", indexed=True)
     plain = mla_state(reading, "mla_shared_index" if mixed else "")
     layers = tuple(
         Layer((keeping,), layer.weights + dense(indexer))
@@ -87,7 +96,9 @@ def read_indexed_mla(reading: Reading, family: Family) -> Shape:
         for layer, has in zip(shape.layers, own, strict=True)
     )
     # A draft layer keeps an indexer key of its own, as the last full layer of the model does.
-    draft = tuple(replace(layer, states=(mla_state(reading, "", size),)) for layer in shape.draft)
+    draft = tuple(
+        replace(layer, states=(mla_state(reading, indexed=True),)) for layer in shape.draft
+    )
     return replace(shape, layers=layers, draft=draft)
 
 
@@ -106,7 +117,9 @@ def _indexer_layers(reading: Reading, layers: int) -> list[bool]:
 
 
 def read_longcat(reading: Reading, family: Family) -> Shape:
-    """LongCat-Flash: each of num_layers blocks has two MLA sublayers, two dense MLPs and one mixture."""
+    """LongCat-Flash: each of num_layers blocks has two MLA sublayers, two dense MLPs and one
+    mixture.
+    """
     frame = read_frame(reading)
     kept = mla_state(reading)
     mixer = mla_weights(reading, frame.width, family) + 2 * frame.width
@@ -118,19 +131,21 @@ def read_longcat(reading: Reading, family: Family) -> Shape:
     )
     if zero:
         reading.note(
-            "zero-computation experts make the active count of LongCat an upper bound: all chosen count here"
+            "zero-computation experts make the active count an upper bound: all chosen count here"
         )
     reading.note(
         "each published layer has two attention sublayers; groups count sublayers, twice num_layers"
     )
     first = Layer((kept,), dense(mixer + plain) + mixture)
     second = Layer((kept,), dense(mixer + plain))
-    draft = with_draft(reading, Shape((first,)), "num_nextn_predict_layers").draft
+    draft = with_draft(reading, Shape((first,))).draft
     return replace(_shape(reading, frame, family, (first, second) * frame.layers), draft=draft)
 
 
 def read_compressed(reading: Reading, family: Family) -> Shape:
-    """DeepSeek-V4: every layer keeps a window of single vectors, most add one entry per `ratio` tokens."""
+    """DeepSeek-V4: every layer keeps a window of single vectors, most add one entry per `ratio`
+    tokens.
+    """
     frame = read_frame(reading)
     ratios = _ratios(reading, frame.layers)
     mixture = _v4_mixture(reading, frame.width)
@@ -139,7 +154,8 @@ def read_compressed(reading: Reading, family: Family) -> Shape:
         for r in ratios[: frame.layers]
     )
     extra = reading.count("num_nextn_predict_layers", 0, 0)
-    # The ratios of the draft layers stand behind those of the model; without them they keep a window only.
+    # The ratios of the draft layers stand behind those of the model; without them they keep a
+    # window only.
     draft_ratios = (ratios[frame.layers :] + [0] * extra)[:extra]
     draft = tuple(Layer((_v4_state(reading, r),)) for r in draft_ratios)
     streams = reading.count("hc_mult", 4)
@@ -170,7 +186,9 @@ def _ratios(reading: Reading, layers: int) -> list[int]:
 
 
 def _v4_state(reading: Reading, ratio: int) -> State:
-    """One vector serves as key and value of all heads: rope_dim of its elements are rotary, the rest latent."""
+    """One vector serves as key and value of all heads: rope_dim of its elements are rotary, the
+    rest latent.
+    """
     size, rope = reading.figure("head_dim"), reading.figure("qk_rope_head_dim")
     if reading.sound and rope.value >= size.value:
         message = f"is {rope.value}, not below head_dim {size.value}"
@@ -178,13 +196,14 @@ def _v4_state(reading: Reading, ratio: int) -> State:
     latent = Figure(max(size.value - rope.value, 1), "head_dim - qk_rope_head_dim")
     common: dict[str, Figure | str | None] = {
         "query_heads": reading.core("num_attention_heads"),
-        "latent_dim": latent,
+        "latent": latent,
         "rope_dim": rope,
         "window": reading.figure("sliding_window"),
     }
     if not ratio:
         return state("sliding_latent", **common)
     if _sparse(ratio):
+        common["indexer_heads"] = reading.figure("index_n_heads")
         common["indexer_dim"] = reading.figure("index_head_dim")
     return state(
         "compressed", f"compressed_{ratio}", **common, ratio=Figure(ratio, "compress_ratios")
@@ -197,7 +216,9 @@ def _sparse(ratio: int) -> bool:
 
 
 def _v4_mixer(reading: Reading, width: int, ratio: int) -> int:
-    """Attention, compressor, indexer, norms and hyper-connections of a layer (transformers modeling_deepseek_v4)."""
+    """Attention, compressor, indexer, norms and hyper-connections of a layer (transformers
+    modeling_deepseek_v4).
+    """
     heads, size = reading.count("num_attention_heads"), reading.count("head_dim")
     rank, groups, out = (reading.count(k) for k in ("q_lora_rank", "o_groups", "o_lora_rank"))
     streams = reading.count("hc_mult", 4)

@@ -1,4 +1,6 @@
-"""Configs with key names or rules of their own, mostly from before 2023: Falcon, GPT-2, BLOOM, MPT, DBRX, ChatGLM, OPT."""
+"""Configs with key names or rules of their own, mostly from before 2023: Falcon, GPT-2, BLOOM,
+MPT, DBRX, ChatGLM, OPT.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _stating(reading: Reading, **values: int | None) -> Reading:
 
 
 def read_four_times(reading: Reading, family: Family) -> Shape:
-    """GPT-2, GPT-J, BLOOM and others: the MLP is four times the width unless the file says otherwise."""
+    """GPT-2, GPT-J, BLOOM and others: the MLP is four times the width unless the file says
+    otherwise.
+    """
     width = reading.core("hidden_size").value
     return read_decoder(_stating(reading, intermediate_size=4 * width), family)
 
@@ -36,14 +40,17 @@ def read_bigcode(reading: Reading, family: Family) -> Shape:
 
 
 def read_falcon(reading: Reading, family: Family) -> Shape:
-    """Falcon: multi_query without new_decoder_architecture means one KV head, whatever num_kv_heads says."""
+    """Falcon: multi_query without new_decoder_architecture means one KV head, whatever
+    num_kv_heads says.
+    """
     frame = read_frame(reading)
     new = reading.flag("new_decoder_architecture")
     query = reading.core("num_attention_heads")
     if not new and reading.flag("multi_query", True):
         if reading.has("num_key_value_heads"):
             reading.note(
-                "num_kv_heads is not used: multi_query without new_decoder_architecture is one KV head"
+                "num_kv_heads is not used: multi_query without new_decoder_architecture "
+                "is one KV head"
             )
         kv = Figure(1, "multi_query without new_decoder_architecture")
     else:
@@ -69,7 +76,9 @@ def read_falcon(reading: Reading, family: Family) -> Shape:
 
 
 def read_mpt(reading: Reading, family: Family) -> Shape:
-    """MPT: expansion_ratio widens the MLP, attn_config may name KV heads, positions are learned unless ALiBi."""
+    """MPT: expansion_ratio widens the MLP, attn_config may name KV heads, positions are learned
+    unless ALiBi.
+    """
     attention = reading.section("attn_config")
     width = reading.core("hidden_size").value
     kind = attention.word("attn_type", "multihead_attention")
@@ -114,7 +123,9 @@ def read_dbrx(reading: Reading, family: Family) -> Shape:
 
 
 def read_chatglm(reading: Reading, family: Family) -> Shape:
-    """ChatGLM2 and 3, GLM-4-9B in its first form: multi_query_group_num KV heads if multi_query_attention."""
+    """ChatGLM2 and 3, GLM-4-9B in its first form: multi_query_group_num KV heads if
+    multi_query_attention.
+    """
     heads = reading.core("num_attention_heads").value
     groups = reading.count("multi_query_group_num", 1)
     kv = groups if reading.flag("multi_query_attention") else heads
@@ -129,7 +140,9 @@ def read_qwen1(reading: Reading, family: Family) -> Shape:
 
 
 def read_opt(reading: Reading, family: Family) -> Shape:
-    """OPT: tables for two positions more, and a narrower embedding with two projections in the 350M model."""
+    """OPT: tables for two positions more, and a narrower embedding with two projections in the
+    350M model.
+    """
     shape = read_decoder(reading, family)
     frame = read_frame(reading)
     narrow = reading.figure("word_embed_proj_dim", frame.width).value
@@ -141,13 +154,16 @@ def read_opt(reading: Reading, family: Family) -> Shape:
 
 
 def read_jetmoe(reading: Reading, family: Family) -> Shape:
-    """JetMoE: a mixture of attention heads; only the KV projection is common, and kv_channels is the head size."""
+    """JetMoE: a mixture of attention heads; only the KV projection is common, and kv_channels is
+    the head size.
+    """
     frame = read_frame(reading)
     kv, size = reading.figure("num_key_value_heads"), reading.figure("head_dim")
     count, active = reading.count("num_local_experts"), reading.count("num_experts_per_tok")
     query = Figure(kv.value * active, "num_key_value_heads x num_experts_per_tok")
     inner = kv.value * size.value
-    # Router and bias of the attention mixture, its KV projection; router and bias of the MLP mixture; two norms.
+    # Router and bias of the attention mixture, its KV projection; router and bias of the MLP
+    # mixture; two norms.
     heads = parameters.experts(
         2 * frame.width * inner, count, active, frame.width * (count + 1 + 2 * inner)
     )
@@ -163,3 +179,21 @@ def read_minicpm_moe(reading: Reading, family: Family) -> Shape:
     """MiniCPM: dense, or with num_experts a mixture in every layer."""
     plain = not reading.has("num_experts")
     return read_decoder(reading, replace(family, experts=None) if plain else family)
+
+
+def read_openelm(reading: Reading, family: Family) -> Shape:
+    """OpenELM: ffn_multipliers widens the MLP of each layer, rounded to ffn_dim_divisor."""
+    width = reading.core("hidden_size").value
+    by = reading.count("ffn_dim_divisor", 256)
+    multipliers = reading.raw("ffn_multipliers", [])
+    reading.has("ffn_multipliers")
+    if not isinstance(multipliers, list) or not all(
+        isinstance(m, int | float) and not isinstance(m, bool) and 0 < m < 100 for m in multipliers
+    ):
+        reading.complain("ffn_multipliers", "is not a list of numbers", "give it as published")
+        multipliers = [4]
+    # Nearest multiple, but never less than nine tenths (the rule of make_divisible).
+    wide = [max(by, int(m * width + by / 2) // by * by) for m in multipliers]
+    inner = [w + by if w < 0.9 * m * width else w for w, m in zip(wide, multipliers, strict=True)]
+    known = dict(reading.data) | {"intermediate_size": inner}
+    return read_decoder(replace(reading, data=known), family)

@@ -34,7 +34,9 @@ def mlp(width: int, inner: int, gated: bool = True, bias: bool = False) -> int:
 
 
 def experts(one: int, count: int, active: int, always: int = 0) -> Weights:
-    """A mixture: `count` experts of `one` element count, `active` of them used, `always` the router and shared ones."""
+    """A mixture: `count` experts of `one` element count, `active` of them used, `always` the
+    router and shared ones.
+    """
     return Weights(count * one + always, min(active, count) * one + always)
 
 
@@ -46,7 +48,9 @@ def short_convolution(channels: int, kernel: int, bias: bool = False) -> int:
 def mamba1(
     width: int, inner: int, states: int, kernel: int, rank: int, bias: bool, conv_bias: bool
 ) -> int:
-    """Mamba-1 (Gu and Dao 2023): in, convolution, x and dt projections, A, D, out; one head or several weigh the same."""
+    """Mamba-1 (Gu and Dao 2023): in, convolution, x and dt projections, A, D, out; one head or
+    several weigh the same.
+    """
     return (
         linear(width, 2 * inner, bias)
         + short_convolution(inner, kernel, conv_bias)
@@ -68,7 +72,9 @@ def mamba2(
     bias: bool,
     conv_bias: bool,
 ) -> int:
-    """Mamba-2 (Dao and Gu 2024): one in projection, convolution over x, B and C, A, D, dt bias, gated norm, out."""
+    """Mamba-2 (Dao and Gu 2024): one in projection, convolution over x, B and C, A, D, dt bias,
+    gated norm, out.
+    """
     channels = inner + 2 * groups * states
     return (
         linear(width, inner + channels + heads, bias)
@@ -87,7 +93,9 @@ def gated_delta_net(
     value_head_dim: int,
     kernel: int,
 ) -> int:
-    """Gated DeltaNet as in Qwen3-Next: q, k, v, z, two gates a value head, convolution, A, dt bias, norm, out."""
+    """Gated DeltaNet as in Qwen3-Next: q, k, v, z, two gates a value head, convolution, A, dt
+    bias, norm, out.
+    """
     keys, values = key_heads * key_head_dim, value_heads * value_head_dim
     return (
         linear(width, 2 * keys + 2 * values + 2 * value_heads)

@@ -16,17 +16,12 @@ _KINDS = {
 }
 
 
-def all_full(reading: Reading, layers: int) -> list[LayerKind]:
-    """Every layer attends to everything; a window that is stated all the same is left as unread."""
-    return [("full", None)] * layers
-
-
 def read_window(
     reading: Reading, key: str = "sliding_window", idle_if_longer: bool = False
 ) -> Figure | None:
-    """The window in tokens, or None where it is null or off; complains if it exceeds the maximum length.
+    """The window in tokens, or None where it is null or off; one beyond the maximum is a fault.
 
-    `idle_if_longer` is for families that publish a window beyond the maximum length to say that there is none.
+    `idle_if_longer` is for families that publish such a window to say that there is none.
     """
     if reading.has("use_sliding_window") and not reading.flag("use_sliding_window"):
         if reading.raw(key) is not None:
@@ -44,7 +39,7 @@ def read_window(
         return None
     reading.complain(
         key,
-        f"is {window.value}, longer than max_position_embeddings {longest.value}: such a window never closes",
+        f"is {window.value}, longer than max_position_embeddings {longest.value}",
         "correct the one that is wrong; for a model without a window set sliding_window to null",
     )
     return None
@@ -66,13 +61,15 @@ def one_window(idle_if_longer: bool = False) -> KindRule:
 
 
 def by_layer_types(period: int = 0, window_key: str = "sliding_window") -> KindRule:
-    """`layer_types` if the file has it, else every `period`-th layer full and the others sliding (0: all as windowed).
+    """`layer_types` if the file has it, else every `period`-th layer full and the others sliding.
 
-    Files from before layer_types state the period as sliding_window_pattern, a number or letters L (local), G (global).
+    Period 0: none slides. Files from before layer_types state the period as
+    sliding_window_pattern, a number or letters: L local, G global.
     """
 
     def rule(reading: Reading, layers: int) -> list[LayerKind]:
         stated = reading.words("layer_types", layers, tuple(_KINDS))
+        reading.has("sliding_window_pattern")
         kinds = [_KINDS[w] for w in stated] if stated else _periodic(reading, layers, period)
         window = read_window(reading, window_key) if "sliding" in kinds else None
         if "sliding" in kinds and window is None:
@@ -101,8 +98,18 @@ def _periodic(reading: Reading, layers: int, period: int) -> list[str]:
     return ["sliding" if every and (i + 1) % every else "full" for i in range(layers)]
 
 
+def first_of_four(reading: Reading, layers: int) -> list[LayerKind]:
+    """layer_types, else the first of each four layers full (CWM, Granite with windows)."""
+    if reading.has("layer_types"):
+        return by_layer_types()(reading, layers)
+    window = read_window(reading)
+    return [("sliding", window) if window and i % 4 else ("full", None) for i in range(layers)]
+
+
 def qwen_window(reading: Reading, layers: int) -> list[LayerKind]:
-    """Qwen2 and Qwen3: a window only with use_sliding_window, and only from layer max_window_layers on."""
+    """Qwen2 and Qwen3: a window only with use_sliding_window, and only from layer
+    max_window_layers on.
+    """
     if reading.has("layer_types"):
         return by_layer_types()(reading, layers)
     if not reading.flag("use_sliding_window"):
@@ -122,7 +129,9 @@ def qwen_moe_window(reading: Reading, layers: int) -> list[LayerKind]:
 
 
 def llama4_chunks(reading: Reading, layers: int) -> list[LayerKind]:
-    """Llama 4: layers with rotary positions attend within a chunk, every fourth (no_rope) to everything."""
+    """Llama 4: layers with rotary positions attend within a chunk, every fourth (no_rope) to
+    everything.
+    """
     rope = reading.numbers("no_rope_layers") or [int((i + 1) % 4 != 0) for i in range(layers)]
     stated = reading.words("layer_types", layers, tuple(_KINDS))
     chunk = reading.optional("attention_chunk_size")

@@ -1,14 +1,14 @@
-"""Careful access to the keys of a config: types are checked, origins kept, and what was read is recorded."""
+"""Careful access to the keys of a config: types checked, origins kept, what was read recorded."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kvplan.importer.errors import Complaint
-from kvplan.importer.records import Figure
+from kvplan.importer.records import Figure, Keys
 
 # Old spellings that mean one thing wherever they occur; a family adds those that are its own.
 OLD_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -22,29 +22,43 @@ OLD_NAMES: Mapping[str, tuple[str, ...]] = {
 MOST_LAYERS = 10_000  # a larger count is a mistake, and would be expanded layer by layer
 LARGEST_COUNT = 2**48
 
-# Keys that look as if they bear on the shape and do not (training, decoding, kernels, rotary details).
+# Keys that look as if they bear on the shape and do not: training, decoding, kernels, rotary
+# details.
 _HARMLESS = re.compile(
-    r"^(num_logits_to_keep|.*chunk_size|chunk_size_feed_forward|is_encoder_decoder|use_cache|hidden_act.*|"
-    r"mamba_hidden_act|hidden_activation|hidden_dropout.*|expert_dropout|output_hidden_states|num_labels|"
-    r"initial_context_length|original_max_position_embeddings|num_beam.*|num_return_sequences|vision_feature_.*|"
-    r"encoder_no_repeat_ngram_size|n_group|topk_group|num_expert_group|index_topk.*|index_skip_topk_offset|"
-    r"expert_dtype|use_grouped_topk|summary_.*|attention_(dropout|bias|softmax.*|multiplier)|cache_implementation|"
-    r"hybrid_cache.*|layerdrop|.*_layerdrop|layer_norm.*|layernorm.*|rms_.*|max_window_layers|init_.*|"
-    r"mamba_ssm_dtype|mamba_dt_.*|residual_in_fp32|use_mamba_kernels|.*_coef|router_.*|pretraining_tp|"
-    r"num_image.*|image_.*|moe_layer_start_index|apply_residual_connection_post_layernorm|qk_norm_type|"
-    r"pruned_heads|attn_implementation|attn_pdrop|attention_function.*|partial_rotary.*|projector_.*|"
-    r"laynorm.*|norm_.*|moe_drop.*|moe_random.*|moe_router.*|moe_renorm.*|num_experts_per_group)$"
+    r"(.*chunk_size|chunk_size_feed_forward|is_encoder_decoder|hidden_act.*|mamba_hidden_act|"
+    r"hidden_(activation|dropout.*)|.*_(dropout|layerdrop|coef|drop|pdrop)|output_hidden_states|"
+    r"encoder_no_repeat_ngram_size|vision_feature_.*|index_topk.*|index_skip_topk_offset|"
+    r"expert_dtype|use_grouped_topk|num_expert_group|attention_(bias|softmax.*|multiplier)|"
+    r"hybrid_cache.*|layerdrop|layer_norm.*|layernorm.*|max_window_layers|residual_in_fp32|"
+    r"mamba_(ssm_dtype|dt_.*)|use_mamba_kernels|router_.*|moe_(layer_start_index|router.*|renorm.*)|"
+    r"apply_residual_connection_post_layernorm|qk_norm_type|attn_logit_softcapping|attn_implementation|norm_.*|"
+    r"attention_function.*|moe_(drop.*|random.*)|num_experts_per_group|num_logits_to_keep|query_pre_attn_scalar|attn_res_block_size|"
+    r"_attn_implementation.*|moe_shared_expert_overlap|index_share_for_mtp_iteration|use_mtp)"
 )
 _BEARING = re.compile(
-    r"layer|head|window|lora_rank|latent|expert|state_size|conv|mamba|ssm|kv_|share|pattern|intermediate|"
-    r"hidden_size|ffn|index_|moe|compress|block_type|attn_|attention|lru|recurrent|altup|cla"
+    r"layer|head|window|lora_rank|latent|expert|state_size|conv|mamba|ssm|kv_|share|pattern|ffn|"
+    r"hidden_size|index_|moe|compress|block_type|attn_|attention|lru|recurrent|altup|cla|"
+    r"intermediate"
+)
+# Keys that say what a layer keeps: a reader that does not know one of them would answer wrongly.
+_DECISIVE = re.compile(
+    r"kv_lora_rank|qk_(rope|nope)_head_dim|v_head_dim|head_dim|linear_attn_config|"
+    r"linear_(num_)?(key|value)_head.*|(mamba|ssm)_.*(state|heads|conv|expand).*|lru_width|"
+    r"hybrid_(override_pattern|layer_pattern|layer_ids)|layers_block_type|layer_types|block_configs|"
+    r"block_types|cross_attention_layers|num_kv_shared_layers|use_cla|compress_ratios|"
+    r"index_(head_dim|n_heads)|attention_chunk_size|attn_type_list|attn_layer_(indices|period)|"
+    r"(num_)?global_(key_value_heads|head_dim)|swa_.*|sparse_attention_config|conv_L_cache|"
+    r"sliding_window_pattern|num_key_value_heads|multi_query.*|n_head_kv|num_(kv_)?heads|kv_channels|"
+    r"num_attention_groups"
 )
 _MISSING: Any = object()
 
 
 @dataclass
 class Record:
-    """What one import gathers on its way: complaints, notes for the reader, and the keys that were read."""
+    """What one import gathers on its way: complaints, notes for the reader, and the keys that were
+    read.
+    """
 
     complaints: list[Complaint] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -60,17 +74,20 @@ class Record:
 class Reading:
     """One JSON object of a config under the rules of a transformers class.
 
-    `defaults` are that class's own, used when a key is left out; `may_omit_core` is true for a nested text config,
-    which transformers writes as a difference from those defaults, so that even layers and heads may be missing.
+    `defaults` are that class's own, used when a key is left out; `may_omit_core` is true for a
+    nested text config, which transformers writes as a difference from those defaults, so that even
+    layers and heads may be missing.
     """
 
     data: Mapping[str, Any]
     path: str
-    config_class: str
+    model_type: str
     defaults: Mapping[str, Any]
     aliases: Mapping[str, tuple[str, ...]]
     record: Record
+    moot: tuple[str, ...] = ()  # keys the class does not use though files state them
     may_omit_core: bool = False
+    outer: Mapping[str, Any] = field(default_factory=dict)  # the whole config, for wrappers
 
     def section(self, name: str) -> Reading:
         """The object under a key, as a reading of its own; empty if there is none."""
@@ -80,34 +97,33 @@ class Reading:
                 name, f"is {value!r}, an object is expected", f"give '{name}' as published"
             )
         inner = value if isinstance(value, dict) else {}
-        return Reading(inner, self._at(name), self.config_class, {}, {}, self.record)
+        return Reading(inner, self._at(name), self.model_type, {}, {}, self.record)
 
     def has(self, name: str) -> bool:
         """True if the config itself states the key (null counts as not stated)."""
         return self._find(name)[0] is not None
 
     def raw(self, name: str, default: Any = None) -> Any:
-        """The value as it stands, for keys whose form varies; the class default if it is left out."""
+        """The value as it stands, for keys whose form varies; the class default if left out."""
         value, _ = self._find(name)
         return self.defaults.get(name, default) if value is None else value
 
     def figure(self, name: str, default: Any = _MISSING, why: str = "", minimum: int = 1) -> Figure:
-        """A whole number; `default` (with its reason) outranks the class default. Complains if none is to be had."""
+        """A whole number; `default` outranks the class default; none is a fault."""
         value, origin = self._find(name)
         if value is not None:
             return Figure(self._whole(value, origin, minimum), origin)
         if isinstance(default, Figure):
             return Figure(default.value, why or default.origin)
         if default is not _MISSING:
-            return Figure(default, why or f"{default} by {self.config_class}, key left out")
+            return Figure(default, why or self._by_class(name))
         if self.defaults.get(name) is not None:
-            origin = f"transformers default of {self.config_class}, {name} left out"
-            return Figure(int(self.defaults[name]), origin)
+            return Figure(int(self.defaults[name]), self._by_class(name))
         self.complain(name, *self._not_stated(name))
         return Figure(1, "missing")
 
     def core(self, name: str) -> Figure:
-        """A number without which there is no shape; its class default serves only where files may leave it out."""
+        """A number without which there is no shape; class defaults serve only in nested configs."""
         if self.has(name) or self.may_omit_core:
             return self.figure(name)
         self.complain(name, *self._not_stated(name))
@@ -145,7 +161,9 @@ class Reading:
         return value
 
     def words(self, name: str, length: int, allowed: Sequence[str] = ()) -> list[str] | None:
-        """A list of `length` texts out of `allowed`, or None if it is left out or wrong (then it complains)."""
+        """A list of `length` texts out of `allowed`, or None if it is left out or wrong (then it
+        complains).
+        """
         value, origin = self._find(name)
         if value is None:
             return None
@@ -205,20 +223,40 @@ class Reading:
 
     @property
     def sound(self) -> bool:
-        """True while nothing was complained of: only then are cross-checks between keys worth making."""
+        """True while nothing was complained of: only then are cross-checks between keys worth
+        making.
+        """
         return not self.record.complaints
 
-    def unread(self) -> tuple[str, ...]:
-        """Keys that look as if they bear on the shape, hold something, and were not read."""
-        found = []
+    def keys(self) -> Keys:
+        """What became of each key of this object."""
+        read, ignored, strange = [], [], []
         for key, value in self.data.items():
-            if value in (None, False, "", 0) or value == [] or value == {}:
+            if self._at(key) in self.record.read:
+                read.append(self._at(key))
+            elif _empty(value) or _only_full(value) or key in self.moot or not self._bearing(key):
+                ignored.append(self._at(key))
+            else:
+                strange.append(self._at(key))
+        return Keys(tuple(read), tuple(ignored), tuple(strange))
+
+    def _bearing(self, key: str) -> bool:
+        return bool(_BEARING.search(key)) and not _HARMLESS.fullmatch(key)
+
+    def refuse_unread(self) -> None:
+        """Complain of keys that say what a layer keeps and that the family's reader never asked
+        for.
+        """
+        for key, value in self.data.items():
+            harmless = _empty(value) or value == 1 or _only_full(value) or key in self.moot
+            if harmless or self._at(key) in self.record.read or not _DECISIVE.fullmatch(key):
                 continue
-            if self._at(key) in self.record.read or _HARMLESS.match(key):
-                continue
-            if _BEARING.search(key) and not key.endswith("_config"):
-                found.append(self._at(key))
-        return tuple(sorted(found))
+            message = f"is stated, and what it means for {self.model_type} is not known here"
+            fix = "this is not a plain model of its type: it needs a reader of its own"
+            self.complain(key, message, fix)
+
+    def _by_class(self, name: str) -> str:
+        return f"{name} (class default of {self.model_type}, not in config)"
 
     def _at(self, name: str) -> str:
         if self.path and not name.startswith(f"{self.path}."):
@@ -264,15 +302,19 @@ class Reading:
         old = [*self.aliases.get(name, ()), *OLD_NAMES.get(name, ())]
         also = f" (nor {', '.join(old)})" if old else ""
         return (
-            f"is not stated{also}, and {self.config_class} has no default that could be trusted",
+            f"is not stated{also}, and {self.model_type} has no default that could be trusted",
             "use the whole config.json as published: this one seems cut",
         )
 
 
-def first_of(*readers: Callable[[], Figure | None]) -> Figure | None:
-    """The first figure that is not None."""
-    for reader in readers:
-        found = reader()
-        if found is not None:
-            return found
-    return None
+def _empty(value: Any) -> bool:
+    return value in (None, False, "", 0) or value == [] or value == {}
+
+
+def _only_full(value: Any) -> bool:
+    """True for a list of layers that all attend to everything, in words or as ones."""
+    return isinstance(value, list) and {str(v) for v in value} <= {
+        "full_attention",
+        "attention",
+        "1",
+    }

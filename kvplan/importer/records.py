@@ -1,4 +1,4 @@
-"""What the importer's steps hand to each other: figures with their origin, layers, shapes, the imported model."""
+"""What the importer's steps hand to each other: figures with origin, layers, shapes, the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """A whole number with the place it came from; two figures are equal when their numbers are."""
+    """A whole number and where it came from; two figures are equal when their numbers are."""
 
     value: int
     origin: str = field(compare=False)
@@ -17,7 +17,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class State:
-    """What one layer keeps for a request: a kind and its dimensions (the fields of a catalog group)."""
+    """What one layer keeps for a request: a kind and its dimensions (the fields of a group)."""
 
     kind: str
     figures: tuple[tuple[str, Figure], ...] = ()
@@ -26,7 +26,7 @@ class State:
     of: State | None = None  # for kind 'shared': the state that is reused
 
 
-def state(kind: str, label: str = "", **fields: Figure | str | None) -> State:
+def state(kind: str, label: str = "", /, **fields: Figure | str | None) -> State:
     """Build a State from keyword fields; None leaves a field out."""
     figures = tuple((k, v) for k, v in fields.items() if isinstance(v, Figure))
     texts = tuple((k, v) for k, v in fields.items() if isinstance(v, str))
@@ -54,7 +54,7 @@ def dense(elements: int) -> Weights:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer: what it keeps (one state, or two where mixers run side by side) and what it weighs."""
+    """One layer: the states it keeps (two where mixers run side by side) and what it weighs."""
 
     states: tuple[State, ...]
     weights: Weights = Weights()
@@ -62,7 +62,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Shape:
-    """A text model read from a config: its layers in order and the weights outside them (elements)."""
+    """A text model read from a config: its layers in order and the weights outside them."""
 
     layers: tuple[Layer, ...]
     embedding: int = 0  # input embedding, plus the output head where it is not tied
@@ -70,24 +70,24 @@ class Shape:
     draft: tuple[Layer, ...] = ()
     max_context: Figure | None = None
     uncounted: str = ""  # why the parameters cannot be counted; empty when they can
-    embedding_origin: str = ""
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where the config.json was found: a title, an address, and the date it was seen (YYYY-MM-DD)."""
+class Group:
+    """Layers that keep the same state; `fields` are the dimensions as a catalog file names them."""
 
-    title: str
-    url: str
-    seen: str
+    name: str
+    kind: str
+    layers: int
+    fields: Mapping[str, int | str]
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameter counts in elements of the text model without its draft layers; None with a reason if unknown.
+    """Parameter counts of the text model without its draft layers; None with a reason if unknown.
 
-    `active` counts what works on one token: the chosen and shared experts and all the rest, embeddings included.
-    `embedding` is the input embedding plus the output head, once where they are tied.
+    `active` counts what works on one token: chosen and shared experts and all the rest, embeddings
+    included. `embedding` is the input embedding plus the output head, once where they are tied.
     """
 
     total: int | None
@@ -97,20 +97,36 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class ImportedModel:
-    """One model as the catalog needs it, with the origin of every field and what was not understood."""
+class Keys:
+    """The keys of the config by what became of them, each as a path."""
 
-    id: str
-    title: str
-    source: Source
-    groups: tuple[dict[str, Any], ...]
-    draft_groups: tuple[dict[str, Any], ...]
-    layer_pattern: str | None
-    parameters: Parameters
+    read: tuple[str, ...]
+    ignored: tuple[str, ...]  # no bearing on the shape of the cache or the weights
+    not_understood: tuple[str, ...]  # look as if they had a bearing, and no reader knows them
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """One model as the catalog needs it, with the origin of every field."""
+
+    name: str
+    model_type: str
+    architecture: str | None
+    groups: tuple[Group, ...]
+    layer_pattern: str
+    draft_groups: tuple[Group, ...]
+    draft_pattern: str
+    layers: int
+    hidden_size: int
+    vocab_size: int
     max_context: int | None
+    parameters: int | None
+    active_parameters: int | None
+    embedding_parameters: int | None
+    vision_parameters: int | None
     weight_dtype: str | None
     model_dtype: str | None
-    quantization: Mapping[str, Any] | None
+    quantisation: Mapping[str, Any] | None
     origins: Mapping[str, str]
-    unread: tuple[str, ...]
+    keys: Keys
     notes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What recurrent mixers keep and weigh: Mamba-1, Mamba-2, gated delta net, KDA, lightning, short conv, RG-LRU, RWKV."""
+"""What recurrent mixers keep and weigh: Mamba-1 and 2, delta nets, linear attention, short conv."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mixer:
 
 @dataclass(frozen=True)
 class Names:
-    """How a family spells the dimensions of its Mamba layers; an empty name means that it has none."""
+    """How a family spells the dimensions of its Mamba layers."""
 
     states: str = "mamba_d_state"
     kernel: str = "mamba_d_conv"
@@ -49,6 +49,36 @@ PLAIN = Names(
 )
 
 
+def times(*factors: Figure) -> Figure:
+    """The product of figures, its origin spelled as their product."""
+    return Figure(math.prod(f.value for f in factors), " x ".join(f.origin for f in factors))
+
+
+def recurrent(
+    type_: str,
+    elements: Figure | None,
+    channels: Figure | None = None,
+    kernel: Figure | None = None,
+    **fields: Figure | str | None,
+) -> State:
+    """The state of one layer: a window of the convolution's inputs and the recurrent elements.
+
+    A causal convolution keeps its last kernel - 1 inputs of every channel.
+    """
+    conv = None
+    if channels is not None and kernel is not None:
+        origin = f"({channels.origin}) x ({kernel.origin} - 1)"
+        conv = Figure(channels.value * (kernel.value - 1), origin)
+    return state(
+        "recurrent",
+        type=type_,
+        conv_kernel=kernel,
+        conv_elements=conv,
+        state_elements=elements,
+        **fields,
+    )
+
+
 def state_dtype(reading: Reading) -> str | None:
     """The dtype of the recurrent state, where the config states one."""
     for key in ("mamba_ssm_cache_dtype", "mamba_ssm_dtype"):
@@ -64,10 +94,9 @@ def expanded(reading: Reading, names: Names, width: int) -> Figure:
         return reading.figure(names.inner)
     expand = reading.raw(names.expand, 2)
     reading.has(names.expand)
-    if isinstance(expand, bool) or not isinstance(expand, int | float) or expand <= 0:
-        reading.complain(
-            names.expand, f"is {expand!r}, a positive number is expected", "give it as published"
-        )
+    if isinstance(expand, bool) or not isinstance(expand, int | float) or not 0 < expand < 1000:
+        message = f"is {expand!r}, a positive number is expected"
+        reading.complain(names.expand, message, "give it as published")
         expand = 1
     return Figure(int(expand * width), f"{names.expand} x hidden_size")
 
@@ -81,13 +110,8 @@ def read_mamba1(reading: Reading, width: int, names: Names, norms: int = 0) -> M
     reading.has(names.rank)
     biases = reading.flag(names.bias), reading.flag(names.conv_bias, True)
     weights = parameters.mamba1(width, inner.value, states.value, kernel.value, rank, *biases)
-    kept = state(
-        "recurrent",
-        variant="mamba1",
-        inner_dim=inner,
-        state_dim=states,
-        conv_kernel=kernel,
-        state_dtype=state_dtype(reading),
+    kept = recurrent(
+        "mamba1", times(inner, states), inner, kernel, state_dtype=state_dtype(reading)
     )
     return Mixer(kept, weights + (rank + 2 * states.value if norms else 0))
 
@@ -105,18 +129,19 @@ def read_mamba2(reading: Reading, width: int, names: Names) -> Mixer:
         size = Figure(max(whole // heads.value, 1), f"inner width / {names.heads}")
     else:
         size = reading.figure(names.head_dim)
-    inner = Figure(heads.value * size.value, f"{names.heads} x {names.head_dim}")
+    inner = times(heads, size)
     biases = reading.flag(names.bias), reading.flag(names.conv_bias, True)
     shape = (inner.value, heads.value, groups.value, states.value, kernel.value)
-    kept = state(
-        "recurrent",
-        variant="mamba2",
-        inner_dim=inner,
+    origin = f"{inner.origin} + 2 x {groups.origin} x {states.origin}"
+    channels = Figure(inner.value + 2 * groups.value * states.value, origin)
+    kept = recurrent(
+        "mamba2",
+        times(heads, size, states),
+        channels,
+        kernel,
         state_heads=heads,
-        state_head_dim=size,
         state_groups=groups,
         state_dim=states,
-        conv_kernel=kernel,
         state_dtype=state_dtype(reading),
     )
     return Mixer(kept, parameters.mamba2(width, *shape, *biases))
@@ -128,46 +153,40 @@ def read_gated_delta_net(reading: Reading, width: int) -> Mixer:
     values, size = reading.figure("linear_num_value_heads"), reading.figure("linear_value_head_dim")
     kernel = reading.figure("linear_conv_kernel_dim")
     numbers = (keys.value, key_size.value, values.value, size.value, kernel.value)
-    kept = state(
-        "recurrent",
-        variant="gdn",
+    channels = Figure(
+        2 * keys.value * key_size.value + values.value * size.value,
+        f"2 x {times(keys, key_size).origin} + {times(values, size).origin}",
+    )
+    kept = recurrent(
+        "gated_delta_net",
+        times(values, size, key_size),
+        channels,
+        kernel,
+        state_heads=values,
         key_heads=keys,
-        key_head_dim=key_size,
-        value_heads=values,
-        value_head_dim=size,
-        conv_kernel=kernel,
         state_dtype=state_dtype(reading),
     )
     return Mixer(kept, parameters.gated_delta_net(width, *numbers))
 
 
 def read_kda(linear: Reading, width: int, full_gate: bool) -> Mixer:
-    """Kimi Delta Attention from linear_attn_config; head_dim there is not the width of the MLA layers."""
+    """Kimi Delta Attention; head_dim of linear_attn_config is not the width of the MLA layers."""
     heads, size = linear.figure("num_heads"), linear.figure("head_dim")
     kernel = linear.figure("short_conv_kernel_size", 4)
     inner, per_head = heads.value * size.value, size.value
     low_rank = width * per_head + per_head * inner
-    gate = width * inner if full_gate else low_rank
     weights = (
-        3 * width * inner
+        3 * width * inner  # query, key, value
         + 3 * parameters.short_convolution(inner, kernel.value)
         + low_rank  # forget gate
-        + inner
-        + heads.value  # dt bias, A
-        + width * heads.value
-        + gate
-        + per_head
+        + inner + heads.value  # dt bias, A
+        + width * heads.value  # beta
+        + (width * inner if full_gate else low_rank)  # output gate
+        + per_head  # norm
         + inner * width
-    )
-    kept = state(
-        "recurrent",
-        variant="kda",
-        key_heads=heads,
-        key_head_dim=size,
-        value_heads=heads,
-        value_head_dim=size,
-        conv_kernel=kernel,
-    )
+    )  # fmt: skip
+    channels = Figure(3 * inner, f"3 x {times(heads, size).origin}")
+    kept = recurrent("kda", times(heads, size, size), channels, kernel, state_heads=heads)
     return Mixer(kept, weights)
 
 
@@ -179,20 +198,19 @@ def read_short_conv(reading: Reading, width: int) -> Mixer:
         + parameters.short_convolution(width, kernel.value, bias)
         + parameters.linear(width, width, bias)
     )
-    inner = reading.core("hidden_size")
-    kept = state("recurrent", variant="short_conv", inner_dim=inner, conv_kernel=kernel)
+    kept = recurrent("short_conv", None, reading.core("hidden_size"), kernel)
     return Mixer(kept, weights)
 
 
-def read_lightning(reading: Reading, width: int, heads: Figure, size: Figure) -> Mixer:
+def read_lightning(width: int, heads: Figure, size: Figure) -> Mixer:
     """Lightning attention of MiniMax-01: a square state a head, an output gate and a norm."""
     inner = heads.value * size.value
-    kept = state("recurrent", variant="linear_attention", state_heads=heads, state_head_dim=size)
+    kept = recurrent("linear_attention", times(heads, size, size), state_heads=heads)
     return Mixer(kept, 5 * width * inner + inner)
 
 
 def read_rg_lru(reading: Reading, width: int) -> Mixer:
-    """RG-LRU block of Griffin (De et al. 2024): two inputs, convolution, block-diagonal gates, output."""
+    """RG-LRU block of Griffin (De et al. 2024): two inputs, convolution, block gates, output."""
     inner = reading.figure("lru_width", reading.core("hidden_size"), "hidden_size, no lru_width")
     kernel, blocks = reading.figure("conv1d_width", 4), reading.count("num_attention_heads")
     size = inner.value // blocks
@@ -203,5 +221,4 @@ def read_rg_lru(reading: Reading, width: int) -> Mixer:
         + inner.value
         + 2 * (blocks * size * size + inner.value)
     )
-    kept = state("recurrent", variant="rg_lru", inner_dim=inner, conv_kernel=kernel)
-    return Mixer(kept, weights)
+    return Mixer(recurrent("rg_lru", inner, inner, kernel), weights)

@@ -1,4 +1,6 @@
-"""Hybrids whose layers are not all alike: Nemotron-H (one block a layer), Zamba (shared attention), RecurrentGemma."""
+"""Hybrids whose layers are not all alike: Nemotron-H (one block a layer), Zamba (shared
+attention), RecurrentGemma.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ def _zamba_default(reading: Reading, layers: int) -> list[str]:
 
 
 def _wide_heads_reading(reading: Reading, width: int) -> Reading:
-    """The shared block sees the hidden state beside the embedding, so its heads divide twice the width."""
+    """The shared block sees the hidden state beside the embedding, so its heads divide twice the
+    width.
+    """
     heads = reading.count("num_attention_heads")
     wide = {"head_dim": 2 * width // heads, **reading.defaults}
     return replace(
@@ -123,7 +127,9 @@ def _wide_heads_reading(reading: Reading, width: int) -> Reading:
 
 
 def read_zamba(reading: Reading, family: Family) -> Shape:
-    """Zamba: Mamba-1 everywhere; at some layers one shared transformer block runs before it, each use with its KV."""
+    """Zamba: Mamba-1 everywhere; at some layers one shared transformer block runs before it, each
+    use with its KV.
+    """
     frame = read_frame(reading)
     hybrid = _hybrid_layers(reading, frame.layers, _zamba_default(reading, frame.layers))
     heads = read_heads(_wide_heads_reading(reading, frame.width), frame.width)
@@ -137,7 +143,8 @@ def read_zamba(reading: Reading, family: Family) -> Shape:
     plain = Layer((mixer.state,), dense(own))
     both = Layer((kept, mixer.state), Weights(own + frame.width**2, own + frame.width**2 + block))
     reading.note(
-        "the shared block exists once but runs at every hybrid layer: active parameters count each run"
+        "the shared block exists once but runs at every hybrid layer: active parameters count "
+        "each run"
     )
     layers = tuple(both if h else plain for h in hybrid)
     rest = outside(reading, frame, family.style) + Weights(block, 0)
@@ -150,7 +157,9 @@ def _shared_block(width: int, query: int, kv: int, size: int, inner: int, gated:
 
 
 def read_zamba2(reading: Reading, family: Family) -> Shape:
-    """Zamba2: Mamba-2 everywhere, num_mem_blocks shared blocks in turn, adapters of a low rank at each use."""
+    """Zamba2: Mamba-2 everywhere, num_mem_blocks shared blocks in turn, adapters of a low rank at
+    each use.
+    """
     frame = read_frame(reading)
     default = (
         ["mamba"]
@@ -190,14 +199,18 @@ def read_zamba2(reading: Reading, family: Family) -> Shape:
 
 
 def _adapters(reading: Reading, width: int, inner: int) -> int:
-    """Low-rank adapters of the shared MLP, and of the shared projections where the config asks for them."""
+    """Low-rank adapters of the shared MLP, and of the shared projections where the config asks for
+    them.
+    """
     rank = reading.count("adapter_rank", 128)
     attention = 3 * (4 * width * rank) if reading.flag("use_shared_attention_adapter") else 0
     return width * rank + rank * 2 * inner + attention
 
 
 def read_recurrent_gemma(reading: Reading, family: Family) -> Shape:
-    """RecurrentGemma: two RG-LRU blocks to one local attention block, each followed by an MLP of half the stated width."""
+    """RecurrentGemma: two RG-LRU blocks to one local attention block, each followed by an MLP of
+    half the stated width.
+    """
     frame = read_frame(reading)
     cycle = reading.raw("block_types", ["recurrent", "recurrent", "attention"])
     reading.has("block_types")

@@ -12,12 +12,15 @@ def every_layer(reading: Reading, layers: int) -> list[bool]:
 
 
 def after_dense(key: str = "first_k_dense_replace", default: int = 0) -> SparseRule:
-    """Dense MLPs first, experts from layer `key` on; mlp_layer_types outranks it (DeepSeek, GLM, Kimi)."""
+    """Dense MLPs first, experts from layer `key` on; mlp_layer_types outranks it (DeepSeek, GLM,
+    Kimi).
+    """
 
     def rule(reading: Reading, layers: int) -> list[bool]:
         stated = reading.words("mlp_layer_types", layers, ("dense", "sparse"))
         if stated:
             reading.has(key)
+            reading.has("moe_layer_freq")
             return [s == "sparse" for s in stated]
         first = reading.count(key, reading.defaults.get(key, default), minimum=0)
         every = reading.raw("moe_layer_freq", 1)
@@ -54,7 +57,9 @@ def jamba_period(reading: Reading, layers: int) -> list[bool]:
 
 
 def ernie_span(reading: Reading, layers: int) -> list[bool]:
-    """ERNIE 4.5: every moe_layer_interval-th layer from moe_layer_start_index to moe_layer_end_index."""
+    """ERNIE 4.5: every moe_layer_interval-th layer from moe_layer_start_index to
+    moe_layer_end_index.
+    """
     first = reading.raw("moe_layer_start_index", 1)
     last = reading.raw("moe_layer_end_index", -1)
     # The vision variants give one value for text and one for vision experts; text comes first.

@@ -1,4 +1,6 @@
-"""Decoders with a twist in their attention: shared KV, layers that differ in heads, cross-attention, searched blocks."""
+"""Decoders with a twist in their attention: shared KV, layers that differ in heads, cross-
+attention, searched blocks.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from kvplan.importer.decoder import (
     feed_forward,
     has_experts,
     outside,
+    read_decoder,
     read_frame,
     read_heads,
     with_draft,
@@ -20,6 +23,8 @@ from kvplan.importer.family import Family
 from kvplan.importer.patterns import by_layer_types, read_window
 from kvplan.importer.reading import Reading
 from kvplan.importer.records import NOTHING, Figure, Layer, Shape, State, Weights, dense, state
+
+_TILE_KEYS = ("image_size", "patch_size", "max_num_tiles")
 
 
 def reuse(kept: State) -> State:
@@ -40,7 +45,9 @@ def _last_layers_shared(reading: Reading, layers: int) -> int:
 
 
 def read_gemma3n(reading: Reading, family: Family) -> Shape:
-    """Gemma 3n: the last layers reuse the KV of the last own layer of their kind; per-layer embeddings, AltUp, LAuReL."""
+    """Gemma 3n: the last layers reuse the KV of the last own layer of their kind; per-layer
+    embeddings, AltUp, LAuReL.
+    """
     frame = read_frame(reading)
     heads = read_heads(reading, frame.width)
     kinds = family.kinds(reading, frame.layers)
@@ -70,7 +77,9 @@ def _per_layer_table(reading: Reading, frame: Frame, side: int) -> Weights:
 
 
 def read_gemma4(reading: Reading, family: Family) -> Shape:
-    """Gemma 4: full layers have other heads and size, may use K as V, and late layers may reuse KV."""
+    """Gemma 4: full layers have other heads and size, may use K as V, and late layers may reuse
+    KV.
+    """
     frame = read_frame(reading)
     kinds = family.kinds(reading, frame.layers)
     local = read_heads(reading, frame.width)
@@ -112,7 +121,9 @@ def _gemma4_global(reading: Reading, local: Heads) -> Heads:
 
 
 def _gemma4_mlps(reading: Reading, frame: Frame, own: int) -> list[Weights]:
-    """A dense MLP everywhere, twice as wide in sharing layers if so configured, and beside it experts if enabled."""
+    """A dense MLP everywhere, twice as wide in sharing layers if so configured, and beside it
+    experts if enabled.
+    """
     inner = reading.count("intermediate_size")
     wide = 2 if reading.flag("use_double_wide_mlp") else 1
     plain = [
@@ -128,7 +139,9 @@ def _gemma4_mlps(reading: Reading, frame: Frame, own: int) -> list[Weights]:
 
 
 def read_mllama(reading: Reading, family: Family) -> Shape:
-    """Llama 3.2 Vision: listed layers attend to vision tokens only, and keep KV for those and not for text."""
+    """Llama 3.2 Vision: listed layers attend to vision tokens only, and keep KV for those and not
+    for text.
+    """
     frame = read_frame(reading)
     heads = read_heads(reading, frame.width)
     crossing = reading.numbers("cross_attention_layers") or [3, 8, 13, 18, 23, 28, 33, 38]
@@ -139,7 +152,13 @@ def read_mllama(reading: Reading, family: Family) -> Shape:
             f"names layer {beyond[0]} of {frame.layers}",
             "give it as published",
         )
-    cross = state("cross", query_heads=heads.query, kv_heads=heads.kv, head_dim=heads.size)
+    cross = state(
+        "cross",
+        query_heads=heads.query,
+        kv_heads=heads.kv,
+        head_dim=heads.size,
+        encoder_length=_mllama_tokens(reading),
+    )
     weights = heads.weights(frame.width, family.style, reading) + 2 * frame.width
     gates = 2 * heads.size.value + 2
     layers = tuple(
@@ -148,18 +167,30 @@ def read_mllama(reading: Reading, family: Family) -> Shape:
         else Layer((attention_state(("full", None), heads),), dense(weights) + ff)
         for i, ff in enumerate(feed_forward(reading, frame, family))
     )
-    reading.note(
-        "cross layers keep KV for vision tokens: their number is an input of the plan, not of this file"
-    )
+    reading.note("cross layers keep KV for vision tokens, not for text")
     # Eight rows more than the vocabulary, for the image token, in the input embedding alone.
     rest = outside(reading, frame, family.style) + dense(8 * frame.width)
     return Shape(layers, frame.embedding, rest, max_context=frame.max_context)
 
 
-def read_hunyuan(reading: Reading, family: Family) -> Shape:
-    """Hunyuan: with cross-layer attention every cla_share_factor-th layer writes KV and the others reuse it."""
-    from kvplan.importer.decoder import read_decoder
+def _mllama_tokens(reading: Reading) -> Figure | None:
+    """Vision tokens of one image cut into the most tiles, each with a class token."""
+    vision = reading.outer.get("vision_config")
+    sizes = [vision.get(k) for k in _TILE_KEYS] if isinstance(vision, dict) else []
+    whole = [n for n in sizes if isinstance(n, int) and n > 0]
+    if len(whole) < len(_TILE_KEYS):
+        reading.note("vision_config does not say how many tokens an image has")
+        return None
+    side, patch, tiles = whole
+    tokens = ((side // patch) ** 2 + 1) * tiles
+    origin = "vision_config ((image_size / patch_size)^2 + 1) x max_num_tiles, one image"
+    return Figure(tokens, origin)
 
+
+def read_hunyuan(reading: Reading, family: Family) -> Shape:
+    """Hunyuan: with cross-layer attention every cla_share_factor-th layer writes KV and the others
+    reuse it.
+    """
     shape = read_decoder(reading, family)
     factor = reading.count("cla_share_factor", 1) if reading.flag("use_cla") else 1
     if factor == 1:
@@ -174,7 +205,9 @@ def read_hunyuan(reading: Reading, family: Family) -> Shape:
 
 
 def read_nemotron_nas(reading: Reading, family: Family) -> Shape:
-    """Nemotron-NAS: block_configs gives each layer's attention (or none) and the width of its MLP (or none)."""
+    """Nemotron-NAS: block_configs gives each layer's attention (or none) and the width of its MLP
+    (or none).
+    """
     frame = read_frame(reading)
     blocks = reading.raw("block_configs")
     reading.has("block_configs")
@@ -233,13 +266,16 @@ def _nas_width(ffn: Reading, width: int) -> int:
 
 
 def read_mimo_v2(reading: Reading, family: Family) -> Shape:
-    """MiMo-V2: sliding layers have KV heads, head sizes and a window of their own; K and V differ in size."""
+    """MiMo-V2: sliding layers have KV heads, head sizes and a window of their own; K and V differ
+    in size.
+    """
     frame = read_frame(reading)
     kinds = _mimo_kinds(reading, frame.layers)
     full = read_heads(reading, frame.width)
     sliding = Heads(
         query=reading.figure("swa_num_attention_heads", full.query),
-        # MiMoV2FlashAttention doubles the KV heads in sliding layers where the file does not state them.
+        # MiMoV2FlashAttention doubles the KV heads in sliding layers where the file does not state
+        # them.
         kv=reading.figure("swa_num_key_value_heads", 2 * full.kv.value, "2 x num_key_value_heads"),
         size=reading.figure("swa_head_dim", full.size),
         value_size=reading.figure("swa_v_head_dim", full.value_size),
@@ -257,7 +293,9 @@ def read_mimo_v2(reading: Reading, family: Family) -> Shape:
 
 
 def _mimo_kinds(reading: Reading, layers: int) -> list[bool]:
-    """hybrid_layer_pattern holds 1 for sliding layers; else layer_types; else five sliding to one full."""
+    """hybrid_layer_pattern holds 1 for sliding layers; else layer_types; else five sliding to one
+    full.
+    """
     listed = reading.numbers("hybrid_layer_pattern")
     if listed is not None:
         return (
@@ -272,7 +310,9 @@ def _mimo_kinds(reading: Reading, layers: int) -> list[bool]:
 
 
 def read_step3(reading: Reading, family: Family) -> Shape:
-    """Step-3.5 and 3.7: sliding layers may have more query heads; layer lists may include the draft layers."""
+    """Step-3.5 and 3.7: sliding layers may have more query heads; layer lists may include the
+    draft layers.
+    """
     extra = reading.count("num_nextn_predict_layers", 0, 0)
     layers = reading.core("num_hidden_layers").value
     cut = {k: v[:layers] for k, v in reading.data.items() if _covers_draft(k, v, layers + extra)}
@@ -312,7 +352,8 @@ def read_minimax_m3(reading: Reading, family: Family) -> Shape:
     sparse = _m3_sparse(reading, frame.layers)
     index = reading.figure("index_head_dim")
     plain = attention_state(("full", None), heads)
-    keeping = replace(plain, label="full_indexed", figures=(*plain.figures, ("indexer_dim", index)))
+    indexing = (("indexer_heads", reading.figure("index_n_heads")), ("indexer_dim", index))
+    keeping = replace(plain, label="full_indexed", figures=(*plain.figures, *indexing))
     indexer = frame.width * index.value * (reading.count("index_n_heads") + 1) + 2 * index.value
     weights = heads.weights(frame.width, family.style, reading) + 2 * frame.width
     layers = tuple(
@@ -334,22 +375,43 @@ def _m3_sparse(reading: Reading, layers: int) -> list[bool]:
     return [bool(f) for f in frequencies] if fits else [False] * layers
 
 
-def read_arctic(reading: Reading, family: Family) -> Shape:
-    """Arctic: a dense MLP of the hidden width beside experts in every moe_layer_frequency-th layer."""
-    from kvplan.importer.decoder import read_decoder
-
+def read_dense_and_experts(reading: Reading, family: Family) -> Shape:
+    """Arctic, Grok-2: a dense MLP runs beside the experts of a layer if the config says so."""
     shape = read_decoder(reading, family)
-    frame = read_frame(reading)
-    residual = (
-        parameters.mlp(frame.width, frame.width) + frame.width
-        if reading.flag("parallel_attn_mlp_res")
-        else 0
-    )
     if family.experts is None or not has_experts(reading, family.experts):
         return shape
+    frame = read_frame(reading)
+    residual = 0
+    if reading.flag("parallel_attn_mlp_res"):
+        residual = parameters.mlp(frame.width, frame.width) + frame.width
+    elif reading.flag("residual_moe"):
+        residual = parameters.mlp(frame.width, reading.count("intermediate_size"))
     sparse = family.experts.sparse(reading, frame.layers)
     layers = tuple(
         replace(layer, weights=layer.weights + dense(residual if s else 0))
         for layer, s in zip(shape.layers, sparse, strict=True)
     )
+    return replace(shape, layers=layers)
+
+
+def read_laguna(reading: Reading, family: Family) -> Shape:
+    """Laguna: each layer may have a number of query heads of its own, listed beside the common
+    one.
+    """
+    listed = reading.numbers("num_attention_heads_per_layer", 1)
+    if listed is None:
+        return read_decoder(reading, family)
+    return read_decoder(
+        replace(reading, data={**reading.data, "num_attention_heads": listed}), family
+    )
+
+
+def read_step3_factored(reading: Reading, family: Family) -> Shape:
+    """Step-3: one key and value head, and queries through a narrow projection that heads share."""
+    shape = read_decoder(reading, family)
+    frame, heads = read_frame(reading), read_heads(reading, read_frame(reading).width)
+    rank, wide = reading.count("share_q_dim"), heads.query.value * heads.size.value
+    # The query projection of a plain block is replaced by two of the rank, with a norm between.
+    change = rank * (frame.width + wide) + rank - frame.width * wide
+    layers = tuple(replace(x, weights=x.weights + dense(change)) for x in shape.layers)
     return replace(shape, layers=layers)
