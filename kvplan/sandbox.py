@@ -58,6 +58,8 @@ class _Environment(SandboxedEnvironment):
         return tree
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if type(obj).__name__ == "LoopContext":
+            return attr in ("first", "last", "index")
         return is_dataclass(obj) and attr in obj.__dataclass_fields__
 
     def is_safe_callable(self, obj: Any) -> bool:
