@@ -117,7 +117,7 @@ def render_template(name: str, project: Path, context: Mapping[str, Any]) -> str
     env = _environment(tuple(str(folder) for folder in folders))
     try:
         with _time_limit():
-            return "".join(_limited(env.get_template(name).generate({**context, "kept": {}})))
+            return "".join(_limited(env.get_template(name).generate(context)))
     except TemplateNotFound:
         known = sorted({f.name for folder in folders for f in folder.glob("*.j2")})
         raise KvplanError(
