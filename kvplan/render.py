@@ -122,7 +122,8 @@ def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
 
 def render(made: Report, template: str, project: Path, form: str) -> str:
     """The report as `form`, "md" or "html", through templates/<template>.<form>.j2."""
-    context: dict[str, object] = {"report": made}
+    # `kept` is where the filter `once` keeps what it printed.
+    context: dict[str, object] = {"report": made, "kept": {}}
     if form == "html":
         context["work"] = made.derived()
     text = render_template(f"{template}.{form}.j2", project, context)

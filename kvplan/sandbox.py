@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,10 @@ from jinja2 import (
     TemplateSyntaxError,
     UndefinedError,
     nodes,
+    pass_context,
 )
 from jinja2.exceptions import SecurityError, TemplateRuntimeError
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
@@ -57,10 +58,16 @@ class _Environment(SandboxedEnvironment):
             )
         return tree
 
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        # What templates do most, without the detour over everything else an object has.
+        if attribute in getattr(type(obj), "__dataclass_fields__", ()):
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
+
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if type(obj).__name__ == "LoopContext":
             return attr in ("first", "last", "index")
-        return is_dataclass(obj) and attr in obj.__dataclass_fields__
+        return attr in getattr(type(obj), "__dataclass_fields__", ())
 
     def is_safe_callable(self, obj: Any) -> bool:
         return type(obj).__name__ == "Macro"
@@ -79,6 +86,7 @@ def _environment(folders: tuple[str, ...]) -> _Environment:
         autoescape=lambda name: bool(name and ".html" in name),
     )
     env.filters = {name: env.filters[name] for name in _FILTERS}
+    env.filters["once"] = _once
     env.filters["equation"] = lambda step: step.equation
     env.filters["md"] = markdown.escape
     env.filters["code"] = markdown.code
@@ -88,6 +96,16 @@ def _environment(folders: tuple[str, ...]) -> _Environment:
     env.filters["html_inside"] = lambda text: Markup(markdown.html_inside(str(text)))
     env.globals = {}
     return env
+
+
+@pass_context
+def _once(context: Context, value: Any, macro: Macro) -> Any:
+    """What a macro prints for a record, printed once and kept while this template runs."""
+    kept = context["kept"]
+    key = (macro.name, id(value))
+    if key not in kept:
+        kept[key] = macro(value)
+    return kept[key]
 
 
 def template_folders(project: Path) -> list[Path]:

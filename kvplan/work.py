@@ -12,12 +12,17 @@ MAX_PER_TABLE = 300
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A step of a derivation with the steps under it; `again` when it stands above in full."""
+class Line:
+    """A step in the tree of a derivation, written in order of reading.
+
+    It `opens` a level of steps under it, or closes as many levels as `closes` has entries;
+    `again` when the step stands above in full.
+    """
 
     step: Step
     again: bool
-    branches: tuple[Branch, ...]
+    opens: bool
+    closes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Derivation:
 
     id: str
     address: str
-    root: Branch
+    lines: tuple[Line, ...]
 
 
 class Work:
@@ -48,19 +53,24 @@ class Work:
                 continue
             step = self.steps_of(cell)
             if id(step) not in self.derivations:
-                made = Derivation(f"d{len(self.derivations) + 1}", cell.address, _branch(step))
+                made = Derivation(f"d{len(self.derivations) + 1}", cell.address, _lines(step))
                 self.derivations[id(step)] = made
                 budget -= 1
             self.ids[cell.address] = self.derivations[id(step)].id
         return left
 
 
-def _branch(step: Step) -> Branch:
+def _lines(root: Step) -> tuple[Line, ...]:
     done: set[int] = set()
+    found: list[Line] = []
 
-    def branch(one: Step) -> Branch:
-        again = bool(one.steps) and id(one) in done
-        done.add(id(one))
-        return Branch(one, again, () if again else tuple(branch(inner) for inner in one.steps))
+    def visit(step: Step, closes: int) -> None:
+        again = bool(step.steps) and id(step) in done
+        done.add(id(step))
+        opens = bool(step.steps) and not again
+        found.append(Line(step, again, opens, () if opens else tuple(range(closes))))
+        for inner in step.steps if opens else ():
+            visit(inner, closes + 1 if inner is step.steps[-1] else 0)
 
-    return branch(step)
+    visit(root, 0)
+    return tuple(found)
