@@ -19,7 +19,16 @@ from kvplan.yamltext import Document, Path_
 _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _META = ("title", "short", "source", "note", "use")
-GROUP_KINDS = ("full",)
+# What a model's file says about itself beside the quantities: read by people, not by formulas.
+_ABOUT = (
+    *("layer_pattern", "draft_groups", "draft_pattern", "model_type", "architecture"),
+    *("model_dtype", "weight_dtype", "quantisation", "origins", "not_understood", "notes"),
+)
+_ABOUT_GROUP = ("kind", "name", "type", "of", "state_dtype")
+GROUP_KINDS = (
+    *("full", "sliding", "chunked", "mla", "sliding_latent", "compressed"),
+    *("recurrent", "cross", "shared", "none"),
+)
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,15 @@ class Shelf:
 
 # What `uses` may name, beside quantities.
 SHELVES = {
-    "model": Shelf("models", "model"),
+    "model": Shelf("models", "model", {"ratio": "compress_ratio"}),
     "accelerator": Shelf("accelerators", "accelerator"),
     "tier": Shelf("tiers", "tier"),
     "workload": Shelf("workloads", "workload"),
     "kv_dtype": Shelf("dtypes", "dtype", {"element": "kv_element"}),
     "weight_dtype": Shelf("dtypes", "dtype", {"element": "weight_element"}),
+    "state_dtype": Shelf("dtypes", "dtype", {"element": "state_element"}),
+    "conv_dtype": Shelf("dtypes", "dtype", {"element": "conv_element"}),
+    "indexer_dtype": Shelf("dtypes", "dtype", {"element": "indexer_element"}),
 }
 
 
@@ -143,7 +155,8 @@ class _Reader:
         groups, base = self._groups(raw, source), self.base
         givens = dict(base.givens) if base else {}
         for key, value in raw.items():
-            if key not in (*_META, "groups", "lengths"):
+            about = _ABOUT if self.kind == "model" else ()
+            if key not in (*_META, *about, "groups", "lengths"):
                 self._field(key, value, source, givens)
         if "lengths" in raw:
             self._lengths(raw["lengths"], source, givens)
@@ -271,13 +284,13 @@ class _Reader:
             self._fail(
                 f"unknown kind of layer '{kind}'" if kind else "a layer group needs a kind",
                 f"kinds: {', '.join(GROUP_KINDS)}",
-                suggest(kind, GROUP_KINDS),
+                suggest(kind, GROUP_KINDS) if kind else "",
                 *steps,
                 "kind",
             )
         givens: dict[str, Given] = {}
         for key, value in raw.items():
-            if key not in ("kind", "name"):
+            if key not in _ABOUT_GROUP:
                 self._field(key, value, source, givens, *steps, group=True)
         for problem in check_group(givens):
             self.problems.append(problem)

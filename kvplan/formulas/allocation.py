@@ -203,19 +203,19 @@ def logical_bytes(contiguous_used):
 
 
 @formula(unit="1", symbol="N_adm", given="page", source=PAGED)
-def admitted_batch(paged_batch):  # noqa: F811
+def admitted_batch(paged_batch):
     """Requests admitted: with `page` given, as pages allow."""
     return paged_batch
 
 
 @formula(unit="B", symbol="C_held", show="GiB", digits=1, given="page", source=PAGED)
-def held_bytes(paged_bytes):  # noqa: F811
+def held_bytes(paged_bytes):
     """Bytes taken from the pool: with `page` given, whole pages."""
     return paged_bytes
 
 
 @formula(unit="B", symbol="C_log", show="GiB", digits=1, given="page", source=PAGED)
-def logical_bytes(paged_logical_bytes):  # noqa: F811
+def logical_bytes(paged_logical_bytes):
     """Bytes the admitted requests would use, each on its own and without rounding."""
     return paged_logical_bytes
 

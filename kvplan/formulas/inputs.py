@@ -25,12 +25,131 @@ declare(
     above=0,
     whole=True,
 )
+declare(
+    "value_head_dim",
+    "element/token",
+    "d_v",
+    "Elements one head keeps of one token in V, where K and V differ.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "window",
+    "token",
+    "W",
+    "Tokens a sliding window looks back over.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "chunk",
+    "token",
+    "W_c",
+    "Tokens of one chunk of chunked local attention.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "latent",
+    "element/token",
+    "d_c",
+    "Elements of the compressed latent that all heads share.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "rope_dim",
+    "element/token",
+    "d_r",
+    "Elements of the rotary key kept beside the latent.",
+    per="layer_group",
+    at_least=0,
+    whole=True,
+)
+declare(
+    "indexer_heads",
+    "1",
+    "H_x",
+    "Heads of a sparse-attention indexer; they share one key.",
+    per="layer_group",
+    at_least=0,
+    whole=True,
+)
+declare(
+    "indexer_dim",
+    "element/token",
+    "d_x",
+    "Elements of the indexer's key.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "compress_ratio",
+    "token",
+    "ρ_c",
+    "Tokens that one compressed entry stands for.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "conv_elements",
+    "element",
+    "E_c",
+    "Elements of the convolution state of one layer.",
+    per="layer_group",
+    at_least=0,
+    whole=True,
+)
+declare(
+    "state_elements",
+    "element",
+    "E_s",
+    "Elements of the recurrent state of one layer.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+declare(
+    "encoder_length",
+    "token",
+    "n_e",
+    "Encoder tokens that cross-attention keeps.",
+    per="layer_group",
+    above=0,
+    whole=True,
+)
+for _name, _symbol, _doc in (
+    ("conv_kernel", "κ", "Taps of the convolution before a recurrent layer."),
+    ("state_heads", "H_s", "Heads of a recurrent state."),
+    ("key_heads", "H_k", "Key heads of a linear-attention layer."),
+    ("state_groups", "G_s", "Groups that share the projections of a recurrent state."),
+    ("state_dim", "d_s", "Size of one head's recurrent state."),
+):
+    declare(_name, "1", _symbol, _doc, per="layer_group", at_least=0, whole=True)
 declare("parameters", "element", "N", "Weights of the model, embeddings included.", above=0)
 declare(
     "max_context", "token", "n_max", "Longest sequence the model was made for.", above=0, whole=True
 )
 
+for _name, _symbol, _doc in (
+    ("active_parameters", "N_a,p", "Weights that work on one token."),
+    ("embedding_parameters", "N_e", "Weights of the input and output embeddings."),
+    ("vision_parameters", "N_v", "Weights of the vision tower."),
+):
+    declare(_name, "element", _symbol, _doc, at_least=0)
+declare("hidden_size", "1", "d", "Width of the residual stream.", above=0, whole=True)
+declare("vocab_size", "1", "V", "Entries of the vocabulary.", above=0, whole=True)
+
 # Storage of elements
+declare("conv_element", "B/element", "b_c", "Bytes of one element of a convolution state.", above=0)
+declare("state_element", "B/element", "b_s", "Bytes of one element of a recurrent state.", above=0)
+declare("indexer_element", "B/element", "b_x", "Bytes of one element of an indexer's key.", above=0)
 declare("kv_element", "B/element", "b", "Bytes of one stored K or V element.", above=0)
 declare("weight_element", "B/element", "b_w", "Bytes of one stored weight.", above=0)
 
@@ -202,4 +321,20 @@ declare(
     "A multiplication and an addition for each weight and token.",
     constant=2,
     source="Kaplan et al. 2020, arXiv:2001.08361, sec. 2.1",
+)
+declare(
+    "nothing",
+    "B",
+    "∅",
+    "Bytes of layers that keep nothing of their own.",
+    constant=0,
+    source="such layers have no cache",
+)
+declare(
+    "nothing_per_token",
+    "B/token",
+    "∅_k",
+    "Bytes a token of layers that keep nothing of their own.",
+    constant=0,
+    source="such layers have no cache",
 )
