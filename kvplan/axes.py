@@ -58,11 +58,14 @@ class Axes:
             yield _quoted(label), label, replace(binding, labels=labels)
 
     def _product(self, table: schema.Table, base: Binding, path: Path_) -> Iterator[Row]:
+        where: Path_ = (*path, "rows")
+        # Counted before they are made, which takes time where they are many.
+        if not self._few_enough([_size(raw) for raw in (table.rows or {}).values()], table, where):
+            return
         axes = {
             axis: self._axis(axis, raw, (*path, "rows", axis))
             for axis, raw in (table.rows or {}).items()
         }
-        where: Path_ = (*path, "rows")
         if not axes:
             self.context.fail(
                 "'rows' has no axis",
@@ -70,8 +73,6 @@ class Axes:
                 "rows: {page: [16 token]}",
                 self.context.place(*where),
             )
-        if not axes or not self._few_enough([len(p) for p in axes.values()], table, where):
-            return
         for points in product(*axes.values()):
             overrides = {axis: raw for axis, (raw, _, _) in zip(axes, points, strict=True)}
             places = {axis: place for axis, (_, _, place) in zip(axes, points, strict=True)}
@@ -206,6 +207,15 @@ class Axes:
             )
             return None
         return start, end, steps.points, steps.spacing
+
+
+def _size(raw: object) -> int:
+    """How many points an axis asks for; 1 where it asks for none properly."""
+    if isinstance(raw, dict):
+        raw = raw.get("values", raw.get("points"))
+    if isinstance(raw, list):
+        return len(raw)
+    return raw if isinstance(raw, int) and raw > 0 else 1
 
 
 def step_points(start: float, end: float, points: int, spacing: str) -> list[float]:

@@ -28,7 +28,9 @@ def load(path: Path) -> Experiment:
                 Place(shown),
             )
         )
-    document = yamltext.parse(yamltext.read(path, shown), shown)
+    beside = path.absolute().parent
+    inside = beside.parent if beside.name == "experiments" else beside
+    document = yamltext.parse(yamltext.read(path, shown, inside=inside), shown)
     if not isinstance(document.data, dict):
         raise KvplanError(
             Problem(

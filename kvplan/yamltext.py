@@ -45,13 +45,24 @@ class Document:
         return Place(self.path, line, column, width, text)
 
 
-def read(path: Path, shown: str | None = None, limit: int = MAX_BYTES) -> str:
-    """The text of a file; every way of not being readable is a Problem."""
+def read(
+    path: Path, shown: str | None = None, limit: int = MAX_BYTES, inside: Path | None = None
+) -> str:
+    """The text of a file; every way of not being readable is a Problem.
+
+    A link that leads out of the folder `inside` is one: what it points to would be quoted.
+    """
     name = shown or str(path)
     try:
+        if inside and not leads_into(path, inside):
+            why = "files of a project come from strangers and may not name others"
+            fix = "put the file itself in its place"
+            raise KvplanError(Problem("the link leads out of the project", why, fix, Place(name)))
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise KvplanError(Problem("not a regular file", "", "name a YAML file", Place(name)))
         with path.open("rb") as stream:
             raw = stream.read(limit + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise KvplanError(_unreadable(path, name, error)) from None
     if len(raw) > limit:
         why = f"files may have up to {limit:,} bytes; this one has more"
@@ -73,8 +84,18 @@ def read(path: Path, shown: str | None = None, limit: int = MAX_BYTES) -> str:
         raise KvplanError(problem) from None
 
 
-def _unreadable(path: Path, name: str, error: OSError) -> Problem:
+def leads_into(path: Path, folder: Path) -> bool:
+    """Whether a path, its links followed, is inside a folder; a broken one is judged later."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return True
+
+
+def _unreadable(path: Path, name: str, error: OSError | ValueError) -> Problem:
     place = Place(name)
+    if isinstance(error, ValueError):
+        return Problem("cannot be a file's name", str(error), "check the path", place)
     if isinstance(error, FileNotFoundError):
         if path.is_symlink():
             target = "the link points to a file that does not exist"

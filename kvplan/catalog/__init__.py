@@ -60,6 +60,7 @@ class Catalog:
     def __init__(self, project: Path | None = None) -> None:
         own = [project / "catalog"] if project else []
         self.roots = [root for root in own if root.is_dir()] + [_PACKAGED]
+        self.project = project
         self._documents: dict[tuple[str, str], Document | None] = {}
 
     def names(self, kind: str) -> list[str]:
@@ -120,7 +121,8 @@ class Catalog:
             file = root / folder / f"{name}.yaml"
             if file.is_file():
                 shown = f"catalog/{folder}/{name}.yaml"
-                return yamltext.parse(yamltext.read(file, shown), shown)
+                inside = root if root is _PACKAGED else self.project
+                return yamltext.parse(yamltext.read(file, shown, inside=inside), shown)
         return None
 
 
