@@ -16,6 +16,7 @@ from kvplan.values.show import byte_prefix, parse_quantity, plain, show_number
 from kvplan.yamltext import Path_
 
 MAX_CELLS = 100_000
+MAX_LABEL = 120
 Row = tuple[str, str, Binding]
 Point = tuple[Any, str, Path_]
 
@@ -53,6 +54,13 @@ class Axes:
         if not self._few_enough([len(cases)], table, (*path, "cases")):
             return
         for label, overrides in cases.items():
+            if not 0 < len(label) <= MAX_LABEL or not label.isprintable():
+                self.context.fail(
+                    f"a case is named in one line of 1 to {MAX_LABEL} characters",
+                    "its name is printed in the table and stands in addresses",
+                    "",
+                    self.context.place(*path, "cases", label, key=True),
+                )
             binding = self.context.binder.extend(base, overrides or {}, (*path, "cases", label))
             labels = {**binding.labels, "case": label}
             yield _quoted(label), label, replace(binding, labels=labels)

@@ -19,6 +19,7 @@ Path_ = tuple[str | int, ...]
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
+_ODD_BREAK = re.compile("[\x85\u2028\u2029]")
 _NOT_FINITE = re.compile(r"[-+]?\.?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -116,6 +117,17 @@ def parse(text: str, path: str) -> Document:
     YAML 1.2 rules, tightened: no duplicate keys, no octal look-alikes, no tags, no numbers that
     are not finite, aliases expanded only up to MAX_NODES nodes.
     """
+    odd = _ODD_BREAK.search(text)
+    if odd:
+        lines = text[: odd.start() + 1].replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        raise KvplanError(
+            Problem(
+                f"the character U+{ord(odd[0]):04X} breaks lines in YAML, but not in most editors",
+                "what a reviewer sees and what is read would differ",
+                "replace it by a space or a line break",
+                Place(path, len(lines), len(lines[-1]), 1, lines[-1]),
+            )
+        )
     return _Builder(text, path).document()
 
 
@@ -123,7 +135,7 @@ class _Builder:
     """Builds data from YAML events, iteratively checked for depth and size."""
 
     def __init__(self, text: str, path: str) -> None:
-        self.path, self.lines = path, tuple(text.splitlines())
+        self.path, self.lines = path, tuple(re.split(r"\r\n|[\r\n\x85\u2028\u2029]", text))
         self.values: dict[Path_, tuple[int, int, int]] = {}
         self.keys: dict[Path_, tuple[int, int, int]] = {}
         self.anchors: dict[str, Any] = {}

@@ -19,6 +19,8 @@ from kvplan.yamltext import Document, Path_
 _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _META = ("title", "short", "source", "note", "use")
+MAX_TEXT = 400
+_SOURCE = "source: {title: ..., url: https://..., seen: 2026-01-31}"
 GROUP_KINDS = ("full",)
 
 
@@ -149,7 +151,7 @@ class _Reader:
                 self._field(key, value, source, givens)
         if "lengths" in raw:
             self._lengths(raw["lengths"], source, givens)
-        title = str(raw.get("title", base.title if base else self.name))
+        title = self._text(raw, "title", base.title if base else self.name)
         if self.inline and "title" not in raw and not base:
             title = "given in the experiment"
         if base and groups is None:
@@ -162,12 +164,13 @@ class _Reader:
                 "query_heads: 32, kv_heads: 8, head_dim: 128 element/token}",
                 key=True,
             )
+        short = self._text(raw, "short", base.short if base else title)
         if self.problems:
             raise KvplanError(self.problems)
         return Entry(
             self.name,
             title,
-            str(raw.get("short", base.short if base else title)),
+            short,
             givens,
             groups or (),
             source,
@@ -182,23 +185,44 @@ class _Reader:
         self.problems.append(Problem(what, why, fix, self._place(*steps, key=key)))
 
     def _source(self, raw: dict[str, Any]) -> Source | None:
-        given = raw.get("source")
-        if (
-            isinstance(given, dict)
-            and isinstance(given.get("title"), str)
-            and set(given) <= {"title", "url", "seen"}
-        ):
-            return Source(given["title"], str(given.get("url", "")), str(given.get("seen", "")))
-        if isinstance(given, str):
-            return Source(given)
-        if given is not None or not self.inline:
+        if raw.get("source") is not None:
+            return self._read_source(raw["source"], "source")
+        if "source" in raw or not self.inline:
             self._fail(
-                "an entry needs a source",
-                "every number must be traceable",
-                "source: {title: ..., url: ..., seen: 2026-01-31}",
-                "source",
+                "an entry needs a source", "every number must be traceable", _SOURCE, "source"
             )
         return self.base.source if self.base else None
+
+    def _read_source(self, given: object, *steps: str | int) -> Source | None:
+        """A source from text or {title, url, seen}, each of them text."""
+        if isinstance(given, str) and given.strip():
+            return Source(given)
+        parts = given if isinstance(given, dict) else {}
+        if "title" not in parts or not set(parts) <= {"title", "url", "seen"}:
+            self._fail("a source is text, or has title, url and seen", "", _SOURCE, *steps)
+            return None
+        if not all(isinstance(part, str) and len(part) <= MAX_TEXT for part in parts.values()):
+            self._fail(f"a source is text of up to {MAX_TEXT} characters", "", _SOURCE, *steps)
+            return None
+        if "url" in parts and not parts["url"].startswith(("https://", "http://")):
+            self._fail(
+                f"'{parts['url']}' is not the address of a page",
+                "reports link to it",
+                "https://...",
+                *steps,
+                "url",
+            )
+            return None
+        return Source(**parts)
+
+    def _text(self, raw: dict[str, Any], key: str, otherwise: str) -> str:
+        """The title or short name, on one line."""
+        text = raw.get(key, otherwise)
+        if isinstance(text, str) and 0 < len(text) <= MAX_TEXT and text.isprintable():
+            return text
+        if key in raw:
+            self._fail(f"'{key}' must be text on one line, up to {MAX_TEXT} long", "", "", key)
+        return otherwise
 
     def _field(
         self,
@@ -224,8 +248,17 @@ class _Reader:
             return
         where = (*steps, key)
         if isinstance(value, dict) and "value" in value:
-            own = value.get("source")
-            source = Source(**own) if isinstance(own, dict) else Source(str(own)) if own else source
+            for inner in set(value) - {"value", "source"}:
+                self._fail(
+                    f"unknown key '{inner}'",
+                    "a value with its own source has: value, source",
+                    suggest(inner, ("value", "source")),
+                    *where,
+                    inner,
+                    key=True,
+                )
+            if "source" in value:
+                source = self._read_source(value["source"], *where, "source")
             value, where = value["value"], (*where, "value")
         if quantity.per == "layer_group" and not group and not self.base:
             self._fail(
