@@ -143,7 +143,7 @@ class _Reader:
     def entry(self, raw: object) -> Entry:
         if not isinstance(raw, dict):
             raise KvplanError(Problem("a catalog entry is a mapping", "", "", self._place()))
-        source = self._source(raw)
+        source = self._source(raw) or (self.base.source if self.base else None)
         groups, base = self._groups(raw, source), self.base
         givens = dict(base.givens) if base else {}
         for key, value in raw.items():
@@ -184,36 +184,30 @@ class _Reader:
     ) -> None:
         self.problems.append(Problem(what, why, fix, self._place(*steps, key=key)))
 
-    def _source(self, raw: dict[str, Any]) -> Source | None:
-        if raw.get("source") is not None:
-            return self._read_source(raw["source"], "source")
-        if "source" in raw or not self.inline:
-            self._fail(
-                "an entry needs a source", "every number must be traceable", _SOURCE, "source"
-            )
-        return self.base.source if self.base else None
+    def _source(self, raw: dict[str, Any], *steps: str | int) -> Source | None:
+        """The source of an entry, or of the value at `steps`; None where none is given.
 
-    def _read_source(self, given: object, *steps: str | int) -> Source | None:
-        """A source from text or {title, url, seen}, each of them text."""
+        A source is text, or {title, url, seen}, each of them text.
+        """
+        given, where = raw.get("source"), (*steps, "source")
+        if given is None and "source" not in raw and (self.inline or steps):
+            return None
         if isinstance(given, str) and given.strip():
             return Source(given)
+        if given is None:
+            self._fail("an entry needs a source", "every number must be traceable", _SOURCE, *where)
+            return None
         parts = given if isinstance(given, dict) else {}
         if "title" not in parts or not set(parts) <= {"title", "url", "seen"}:
-            self._fail("a source is text, or has title, url and seen", "", _SOURCE, *steps)
-            return None
-        if not all(isinstance(part, str) and len(part) <= MAX_TEXT for part in parts.values()):
-            self._fail(f"a source is text of up to {MAX_TEXT} characters", "", _SOURCE, *steps)
-            return None
-        if "url" in parts and not parts["url"].startswith(("https://", "http://")):
-            self._fail(
-                f"'{parts['url']}' is not the address of a page",
-                "reports link to it",
-                "https://...",
-                *steps,
-                "url",
-            )
-            return None
-        return Source(**parts)
+            self._fail("a source is text, or has title, url and seen", "", _SOURCE, *where)
+        elif not all(isinstance(part, str) and len(part) <= MAX_TEXT for part in parts.values()):
+            self._fail(f"a source is text of up to {MAX_TEXT} characters", "", _SOURCE, *where)
+        elif not parts.get("url", "https://").startswith(("https://", "http://")):
+            what = f"'{parts['url']}' is not the address of a page"
+            self._fail(what, "reports link to it", "https://...", *where, "url")
+        else:
+            return Source(**parts)
+        return None
 
     def _text(self, raw: dict[str, Any], key: str, otherwise: str) -> str:
         """The title or short name, on one line."""
@@ -257,8 +251,7 @@ class _Reader:
                     inner,
                     key=True,
                 )
-            if "source" in value:
-                source = self._read_source(value["source"], *where, "source")
+            source = self._source(value, *where) or source
             value, where = value["value"], (*where, "value")
         if quantity.per == "layer_group" and not group and not self.base:
             self._fail(
