@@ -16,6 +16,7 @@ from kvplan.values.show import byte_prefix, parse_quantity, plain, show_number
 from kvplan.yamltext import Path_
 
 MAX_CELLS = 100_000
+MAX_LABEL = 120
 Row = tuple[str, str, Binding]
 Point = tuple[Any, str, Path_]
 
@@ -53,16 +54,26 @@ class Axes:
         if not self._few_enough([len(cases)], table, (*path, "cases")):
             return
         for label, overrides in cases.items():
+            if not 0 < len(label) <= MAX_LABEL or not label.isprintable():
+                self.context.fail(
+                    f"a case is named in one line of 1 to {MAX_LABEL} characters",
+                    "its name is printed in the table and stands in addresses",
+                    "",
+                    self.context.place(*path, "cases", label, key=True),
+                )
             binding = self.context.binder.extend(base, overrides or {}, (*path, "cases", label))
             labels = {**binding.labels, "case": label}
             yield _quoted(label), label, replace(binding, labels=labels)
 
     def _product(self, table: schema.Table, base: Binding, path: Path_) -> Iterator[Row]:
+        where: Path_ = (*path, "rows")
+        # Counted before they are made, which takes time where they are many.
+        if not self._few_enough([_size(raw) for raw in (table.rows or {}).values()], table, where):
+            return
         axes = {
             axis: self._axis(axis, raw, (*path, "rows", axis))
             for axis, raw in (table.rows or {}).items()
         }
-        where: Path_ = (*path, "rows")
         if not axes:
             self.context.fail(
                 "'rows' has no axis",
@@ -70,8 +81,6 @@ class Axes:
                 "rows: {page: [16 token]}",
                 self.context.place(*where),
             )
-        if not axes or not self._few_enough([len(p) for p in axes.values()], table, where):
-            return
         for points in product(*axes.values()):
             overrides = {axis: raw for axis, (raw, _, _) in zip(axes, points, strict=True)}
             places = {axis: place for axis, (_, _, place) in zip(axes, points, strict=True)}
@@ -206,6 +215,15 @@ class Axes:
             )
             return None
         return start, end, steps.points, steps.spacing
+
+
+def _size(raw: object) -> int:
+    """How many points an axis asks for; 1 where it asks for none properly."""
+    if isinstance(raw, dict):
+        raw = raw.get("values", raw.get("points"))
+    if isinstance(raw, list):
+        return len(raw)
+    return raw if isinstance(raw, int) and raw > 0 else 1
 
 
 def step_points(start: float, end: float, points: int, spacing: str) -> list[float]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import graphlib
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,11 +17,12 @@ from kvplan.workloads.lengths import Lengths
 
 ARRAY_ROWS = 64
 LARGEST = 1e300
+MAX_SECONDS = 120.0
 
 
 def evaluate(plan: Plan) -> Results:
     """A value for every cell; raises KvplanError with every cell that has none."""
-    problems: list[Problem] = []
+    problems = _Faults()
     values: dict[str, Cell] = {}
     by_key = {wish.key: (wish, binding) for wish, binding in plan.values}
 
@@ -31,10 +34,12 @@ def evaluate(plan: Plan) -> Results:
         return values[key].value
 
     def value_lookup(own: str) -> Mapping[str, Any]:
-        return _Lazy({key: key for key in by_key if key != own}, value_named)
+        return _Lazy(by_key, value_named, own)
 
-    for key, (wish, _) in by_key.items():
-        _guard(problems, wish, "", value_named, key)
+    # In order of dependence, so that a long chain is no deep recursion.
+    needs = {k: [n for n in w.names if n in by_key and n != k] for k, (w, _) in by_key.items()}
+    for key in graphlib.TopologicalSorter(needs).static_order():
+        _guard(problems, by_key[key][0], "", value_named, key)
     outer = value_lookup("")
     tables = {t.name: _table(t, outer, problems) for t in plan.tables}
     if problems:
@@ -44,19 +49,34 @@ def evaluate(plan: Plan) -> Results:
     return Results(plan, ordered, tables)
 
 
+class _Faults(list[Problem]):
+    """The faults found so far, and until when cells may be computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.until = time.monotonic() + MAX_SECONDS
+
+    def check_time(self, wish: Wish) -> None:
+        """Ends an evaluation that would go on and on."""
+        if time.monotonic() > self.until:
+            what = f"the experiment takes more than {MAX_SECONDS:g} s to evaluate"
+            fix = "use fewer rows or fewer requests"
+            raise KvplanError([*self, Problem(what, "it stopped at this cell", fix, wish.place)])
+
+
 class _Lazy(Mapping[str, Any]):
     """Values computed when first asked for."""
 
-    def __init__(self, keys: Mapping[str, Any], compute: Any) -> None:
-        self._keys, self._compute = keys, compute
+    def __init__(self, keys: Mapping[str, Any], compute: Any, without: str = "") -> None:
+        self._keys, self._compute, self._without = keys, compute, without
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
+        if key not in self:
             raise KeyError(key)
         return self._compute(key)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._keys
+        return key in self._keys and key != self._without
 
     def __iter__(self) -> Any:
         return iter(self._keys)
@@ -224,8 +244,9 @@ def _label(wish: Wish, binding: Binding) -> str:
     return binding.labels[label]
 
 
-def _guard(problems: list[Problem], wish: Wish, where: str, action: Any, *arguments: Any) -> Any:
+def _guard(problems: _Faults, wish: Wish, where: str, action: Any, *arguments: Any) -> Any:
     """Runs an evaluation, turning its fault into a Problem at the wish's place."""
+    problems.check_time(wish)
     try:
         return action(*arguments)
     except ValueProblem as error:
@@ -236,7 +257,7 @@ def _guard(problems: list[Problem], wish: Wish, where: str, action: Any, *argume
         return None
 
 
-def _table(plan: TablePlan, outer: Mapping[str, Any], problems: list[Problem]) -> TableResult:
+def _table(plan: TablePlan, outer: Mapping[str, Any], problems: _Faults) -> TableResult:
     if len(plan.rows) >= ARRAY_ROWS and _can_sweep(plan):
         try:
             return _swept_table(plan, outer)
@@ -247,7 +268,7 @@ def _table(plan: TablePlan, outer: Mapping[str, Any], problems: list[Problem]) -
 
 
 def _row(
-    plan: TablePlan, index: int, outer: Mapping[str, Any], problems: list[Problem]
+    plan: TablePlan, index: int, outer: Mapping[str, Any], problems: _Faults
 ) -> tuple[Cell, ...]:
     row = plan.rows[index]
     shared: dict[int, Numbers] = {}

@@ -7,10 +7,24 @@ import tempfile
 from pathlib import Path
 
 from kvplan.errors import KvplanError, Place, Problem
+from kvplan.yamltext import leads_into
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes beside the file and renames: a reader, a crash or a full disk sees old or new."""
+def write_whole(path: Path, text: str, inside: Path | None = None) -> None:
+    """Writes beside the file and renames: a reader, a crash or a full disk sees old or new.
+
+    A folder that is a link out of `inside` is not written to; a link in place of the file is
+    replaced.
+    """
+    if inside and not leads_into(path.parent, inside):
+        raise KvplanError(
+            Problem(
+                "the folder is a link that leads out of the project",
+                "",
+                "remove the link, or choose a folder with -o",
+                Place(path.as_posix()),
+            )
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")

@@ -68,7 +68,7 @@ def golden_text(name: str, cells: Golden) -> str:
 
 def read_golden(path: Path, shown: str) -> Golden:
     """The reviewed numbers; raises KvplanError when the file is not whole."""
-    text = read(path, shown, MAX_GOLDEN_BYTES)
+    text = read(path, shown, MAX_GOLDEN_BYTES, inside=path.parent.parent)
     try:
         data = json.loads(text)
         cells = data["cells"]

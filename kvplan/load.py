@@ -13,6 +13,7 @@ from kvplan.errors import KvplanError, Place, Problem, one_of, suggest
 from kvplan.records import Experiment
 from kvplan.yamltext import Document
 
+_QUOTABLE = ("a number", "true or false")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")
 
 
@@ -28,7 +29,9 @@ def load(path: Path) -> Experiment:
                 Place(shown),
             )
         )
-    document = yamltext.parse(yamltext.read(path, shown), shown)
+    beside = path.absolute().parent
+    inside = beside.parent if beside.name == "experiments" else beside
+    document = yamltext.parse(yamltext.read(path, shown, inside=inside), shown)
     if not isinstance(document.data, dict):
         raise KvplanError(
             Problem(
@@ -198,7 +201,7 @@ def _problem(
         return Problem(
             f"'{name}' must be {wanted}, not {got}",
             "",
-            'put text in quotes: "..."' if wanted == "text" else "",
+            'put text in quotes: "..."' if wanted == "text" and got in _QUOTABLE else "",
             place,
         )
     if kind in ("less_than_equal", "greater_than_equal"):

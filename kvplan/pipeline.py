@@ -58,8 +58,9 @@ def write_reports(path: Path, overrides: tuple[str, ...], folder: Path | None) -
         for form in ("md", "html")
     }
     written = []
+    inside = None if folder else experiment.project
     for form, text in texts.items():
-        write_whole(target / f"{experiment.id}.{form}", text)
+        write_whole(target / f"{experiment.id}.{form}", text, inside)
         written.append(target / f"{experiment.id}.{form}")
     return written
 
@@ -98,7 +99,7 @@ def _check_report(file: Path, name: str, text: str) -> list[str]:
     shown = f"reports/{name}.md"
     if not file.exists():
         return [f"{shown}: missing; run: kvplan render experiments/{name}.yaml"]
-    before = read(file, shown, 50_000_000)
+    before = read(file, shown, 50_000_000, inside=file.parent.parent)
     if before == text:
         return []
     changed = difflib.unified_diff(
@@ -138,7 +139,7 @@ def accept(path: Path) -> list[str]:
             note = [f"{shown}: {error.problems[0].what}; written anew"]
     moved = differences(before, done.golden)
     if moved or note or not file.exists():
-        write_whole(file, golden_text(experiment.id, done.golden))
+        write_whole(file, golden_text(experiment.id, done.golden), experiment.project)
     if not before and not note:
         return [f"{shown}: new, {len(done.golden)} cells"]
     return note + [f"{shown}: {d}" for d in moved] or [f"{shown}: nothing moved"]

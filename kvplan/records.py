@@ -101,6 +101,16 @@ class Wish:
         return bool(self.choice or self.label or self.name_list)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names its expression uses."""
+        parts = (
+            self.expression,
+            self.choice[0] if self.choice else None,
+            self.name_list.when if self.name_list else None,
+        )
+        return tuple(name for part in parts if part for name in part.names)
+
+    @property
     def is_broken(self) -> bool:
         """Whether it could not be resolved, which was reported where it stands."""
         return not (self.is_text or self.quantity or self.expression)

@@ -128,12 +128,12 @@ class ExperimentFile(_Strict):
     question: str = Field(min_length=1)
     source: str | None = Field(None, description="the document the experiment restates")
     uses: Overrides = Field(description="catalog names and quantities every table starts from")
-    values: dict[str, WantedValue] = Field(default_factory=dict)
-    tables: dict[str, Table] = Field(default_factory=dict)
+    values: dict[str, WantedValue] = Field(default_factory=dict, max_length=500)
+    tables: dict[str, Table] = Field(default_factory=dict, max_length=100)
     claims: list[Claim] = Field(default_factory=list, max_length=200)
     text: str | None = Field(None, description="prose after the tables; numbers as cells")
     takeaway: str | None = None
-    caveats: list[str] = Field(default_factory=list)
+    caveats: list[str] = Field(default_factory=list, max_length=100)
     template: str = Field("report", pattern=r"^[a-z][a-z0-9_]*$")
 
 

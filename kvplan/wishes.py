@@ -106,7 +106,7 @@ class Wishes:
     def link(self, wishes: list[Wish], outer: Mapping[str, Wish]) -> None:
         """Checks that expressions use known names, no cycle, and give the unit they declare."""
         own = {w.key: w for w in wishes}
-        graph = {w.key: [n for n in _names_of(w) if n in own and n != w.key] for w in wishes}
+        graph = {w.key: [n for n in w.names if n in own and n != w.key] for w in wishes}
         for wish in wishes:
             expression = wish.expression or _condition(wish)
             if (
@@ -197,8 +197,3 @@ def _condition(wish: Wish) -> Expression | None:
     if wish.choice:
         return wish.choice[0]
     return wish.name_list.when if wish.name_list else None
-
-
-def _names_of(wish: Wish) -> tuple[str, ...]:
-    expression = wish.expression or _condition(wish)
-    return expression.names if expression else ()

@@ -19,6 +19,7 @@ Path_ = tuple[str | int, ...]
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
+_ODD_BREAK = re.compile("[\x85\u2028\u2029]")
 _NOT_FINITE = re.compile(r"[-+]?\.?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -45,13 +46,24 @@ class Document:
         return Place(self.path, line, column, width, text)
 
 
-def read(path: Path, shown: str | None = None, limit: int = MAX_BYTES) -> str:
-    """The text of a file; every way of not being readable is a Problem."""
+def read(
+    path: Path, shown: str | None = None, limit: int = MAX_BYTES, inside: Path | None = None
+) -> str:
+    """The text of a file; every way of not being readable is a Problem.
+
+    A link that leads out of the folder `inside` is one: what it points to would be quoted.
+    """
     name = shown or str(path)
     try:
+        if inside and not leads_into(path, inside):
+            why = "files of a project come from strangers and may not name others"
+            fix = "put the file itself in its place"
+            raise KvplanError(Problem("the link leads out of the project", why, fix, Place(name)))
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise KvplanError(Problem("not a regular file", "", "name a YAML file", Place(name)))
         with path.open("rb") as stream:
             raw = stream.read(limit + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise KvplanError(_unreadable(path, name, error)) from None
     if len(raw) > limit:
         why = f"files may have up to {limit:,} bytes; this one has more"
@@ -73,8 +85,18 @@ def read(path: Path, shown: str | None = None, limit: int = MAX_BYTES) -> str:
         raise KvplanError(problem) from None
 
 
-def _unreadable(path: Path, name: str, error: OSError) -> Problem:
+def leads_into(path: Path, folder: Path) -> bool:
+    """Whether a path, its links followed, is inside a folder; a broken one is judged later."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return True
+
+
+def _unreadable(path: Path, name: str, error: OSError | ValueError) -> Problem:
     place = Place(name)
+    if isinstance(error, ValueError):
+        return Problem("cannot be a file's name", str(error), "check the path", place)
     if isinstance(error, FileNotFoundError):
         if path.is_symlink():
             target = "the link points to a file that does not exist"
@@ -95,6 +117,17 @@ def parse(text: str, path: str) -> Document:
     YAML 1.2 rules, tightened: no duplicate keys, no octal look-alikes, no tags, no numbers that
     are not finite, aliases expanded only up to MAX_NODES nodes.
     """
+    odd = _ODD_BREAK.search(text)
+    if odd:
+        lines = text[: odd.start() + 1].replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        raise KvplanError(
+            Problem(
+                f"the character U+{ord(odd[0]):04X} breaks lines in YAML, but not in most editors",
+                "what a reviewer sees and what is read would differ",
+                "replace it by a space or a line break",
+                Place(path, len(lines), len(lines[-1]), 1, lines[-1]),
+            )
+        )
     return _Builder(text, path).document()
 
 
@@ -102,7 +135,7 @@ class _Builder:
     """Builds data from YAML events, iteratively checked for depth and size."""
 
     def __init__(self, text: str, path: str) -> None:
-        self.path, self.lines = path, tuple(text.splitlines())
+        self.path, self.lines = path, tuple(re.split(r"\r\n|[\r\n\x85\u2028\u2029]", text))
         self.values: dict[Path_, tuple[int, int, int]] = {}
         self.keys: dict[Path_, tuple[int, int, int]] = {}
         self.anchors: dict[str, Any] = {}

@@ -110,12 +110,26 @@ def _own_model(text: str) -> Callable[[], str]:
     return make
 
 
+def _pipe() -> str:
+    os.mkfifo(X)
+    return f"render {X}"
+
+
+def _link_out() -> str:
+    Path("elsewhere.txt").write_text("a: secret\n")
+    Path("project/experiments").mkdir(parents=True)
+    Path("project/experiments/x.yaml").symlink_to("../../elsewhere.txt")
+    return "render project/experiments/x.yaml"
+
+
 MADE: dict[str, Callable[[], str]] = {
     "folder": _folder,
     "missing_file": _missing,
     "broken_link": _broken_link,
     "link_loop": _link_loop,
     "no_permission": _no_permission,
+    "named_pipe": _pipe,
+    "link_out_of_the_project": _link_out,
     "fifty_megabytes": _fifty_megabytes,
     "output_is_a_file": _output_is_a_file,
     "golden_truncated": _golden('{\n"experiment": "x",\n"cells": {\n "sweep[page=8].pa'),

@@ -19,6 +19,8 @@ from kvplan.yamltext import Document, Path_
 _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _META = ("title", "short", "source", "note", "use")
+MAX_TEXT = 400
+_SOURCE = "source: {title: ..., url: https://..., seen: 2026-01-31}"
 # What a model's file says about itself beside the quantities: read by people, not by formulas.
 _ABOUT = (
     *("layer_pattern", "draft_groups", "draft_pattern", "model_type", "architecture"),
@@ -72,6 +74,7 @@ class Catalog:
     def __init__(self, project: Path | None = None) -> None:
         own = [project / "catalog"] if project else []
         self.roots = [root for root in own if root.is_dir()] + [_PACKAGED]
+        self.project = project
         self._documents: dict[tuple[str, str], Document | None] = {}
 
     def names(self, kind: str) -> list[str]:
@@ -132,7 +135,8 @@ class Catalog:
             file = root / folder / f"{name}.yaml"
             if file.is_file():
                 shown = f"catalog/{folder}/{name}.yaml"
-                return yamltext.parse(yamltext.read(file, shown), shown)
+                inside = root if root is _PACKAGED else self.project
+                return yamltext.parse(yamltext.read(file, shown, inside=inside), shown)
         return None
 
 
@@ -160,7 +164,7 @@ class _Reader:
                 self._field(key, value, source, givens)
         if "lengths" in raw:
             self._lengths(raw["lengths"], source, givens)
-        title = str(raw.get("title", base.title if base else self.name))
+        title = self._text(raw, "title", base.title if base else self.name)
         if self.inline and "title" not in raw and not base:
             title = "given in the experiment"
         if base and groups is None:
@@ -173,12 +177,13 @@ class _Reader:
                 "query_heads: 32, kv_heads: 8, head_dim: 128 element/token}",
                 key=True,
             )
+        short = self._text(raw, "short", base.short if base else title)
         if self.problems:
             raise KvplanError(self.problems)
         return Entry(
             self.name,
             title,
-            str(raw.get("short", base.short if base else title)),
+            short,
             givens,
             groups or (),
             source,
@@ -193,25 +198,38 @@ class _Reader:
         self.problems.append(Problem(what, why, fix, self._place(*steps, key=key)))
 
     def _source(self, raw: dict[str, Any], *steps: str | int) -> Source | None:
-        """The source of an entry, or of the value at `steps`; None where none is given."""
-        given = raw.get("source")
-        if (
-            isinstance(given, dict)
-            and isinstance(given.get("title"), str)
-            and set(given) <= {"title", "url", "seen"}
-        ):
-            return Source(given["title"], str(given.get("url", "")), str(given.get("seen", "")))
-        if isinstance(given, str):
+        """The source of an entry, or of the value at `steps`; None where none is given.
+
+        A source is text, or {title, url, seen}, each of them text.
+        """
+        given, where = raw.get("source"), (*steps, "source")
+        if given is None and "source" not in raw and (self.inline or steps):
+            return None
+        if isinstance(given, str) and given.strip():
             return Source(given)
-        if given is not None or not (self.inline or steps):
-            self._fail(
-                "an entry needs a source" if given is None else "a source cannot be read",
-                "every number must be traceable",
-                "source: {title: ..., url: ..., seen: 2026-01-31}",
-                *steps,
-                "source",
-            )
+        if given is None:
+            self._fail("an entry needs a source", "every number must be traceable", _SOURCE, *where)
+            return None
+        parts = given if isinstance(given, dict) else {}
+        if "title" not in parts or not set(parts) <= {"title", "url", "seen"}:
+            self._fail("a source is text, or has title, url and seen", "", _SOURCE, *where)
+        elif not all(isinstance(part, str) and len(part) <= MAX_TEXT for part in parts.values()):
+            self._fail(f"a source is text of up to {MAX_TEXT} characters", "", _SOURCE, *where)
+        elif not parts.get("url", "https://").startswith(("https://", "http://")):
+            what = f"'{parts['url']}' is not the address of a page"
+            self._fail(what, "reports link to it", "https://...", *where, "url")
+        else:
+            return Source(**parts)
         return None
+
+    def _text(self, raw: dict[str, Any], key: str, otherwise: str) -> str:
+        """The title or short name, on one line."""
+        text = raw.get(key, otherwise)
+        if isinstance(text, str) and 0 < len(text) <= MAX_TEXT and text.isprintable():
+            return text
+        if key in raw:
+            self._fail(f"'{key}' must be text on one line, up to {MAX_TEXT} long", "", "", key)
+        return otherwise
 
     def _field(
         self,
@@ -237,6 +255,15 @@ class _Reader:
             return
         where = (*steps, key)
         if isinstance(value, dict) and "value" in value:
+            for inner in set(value) - {"value", "source"}:
+                self._fail(
+                    f"unknown key '{inner}'",
+                    "a value with its own source has: value, source",
+                    suggest(inner, ("value", "source")),
+                    *where,
+                    inner,
+                    key=True,
+                )
             source = self._source(value, *where) or source
             value, where = value["value"], (*where, "value")
         if quantity.per == "layer_group" and not group and not self.base:

@@ -10,11 +10,13 @@ from typing import Any
 from kvplan.errors import ValueProblem
 from kvplan.values.unit import Unit, parse_unit
 
-_NUMBER = r"[-+]?(?:[0-9][0-9_,]*\.?[0-9_]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+# Commas stand between thousands only: "172,5" is a decimal comma somewhere, and would be 1725.
+_WHOLE = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])|[0-9]+(?:_[0-9]+)*)"
+_NUMBER = rf"[-+]?(?:{_WHOLE}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 # Counts read off a model card are plain numbers there and here.
 _BARE = ("1", "element", "element/token")
 LARGEST = 10**100
-_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*(\D.*|1)?", re.DOTALL)
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z%].*|1)?", re.DOTALL)
 
 
 def parse_quantity(raw: object, expected: Unit, name: str) -> int | float:

@@ -24,6 +24,7 @@ _PREFIXES = {
     "element": [],
     "usd": [],
 }
+MAX_LENGTH = 60
 _PLAIN = {"1": Fraction(1), "x": Fraction(1), "%": Fraction(1, 100)}
 
 
@@ -139,6 +140,8 @@ def parse_unit(text: str) -> Unit:
     cleaned = text.strip()
     if not cleaned:
         raise ValueProblem("the unit is empty")
+    if len(cleaned) > MAX_LENGTH:
+        raise ValueProblem(f"the unit has more than {MAX_LENGTH} characters")
     result, sign = Unit(), 1
     for part in re.split(r"([*/·])", cleaned):
         if part in ("*", "·", "/"):
