@@ -157,10 +157,7 @@ def show(path: Path, overrides: tuple[str, ...] = ()) -> dict[str, object]:
         },
         "tables": {
             name: {
-                "columns": [
-                    {"key": w.key, "unit": _unit(w)}
-                    for w in table.plan.columns
-                ],
+                "columns": [{"key": w.key, "unit": _unit(w)} for w in table.plan.columns],
                 "rows": [{cell.wish.key: cell.shown_value for cell in row} for row in table.rows],
             }
             for name, table in results.tables.items()
