@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from tabulate import tabulate
 
 from kvplan import schema
 from kvplan.cli import cli
@@ -109,8 +108,10 @@ def _what(record: dict[str, Any]) -> str:
 
 
 def _table(headers: list[str], rows: list[list[Any]]) -> str:
-    safe = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
-    return _block(tabulate(safe, headers, tablefmt="pipe", disable_numparse=True))
+    """A table without padding, so that one new row is one changed line."""
+    lines = [headers, [":--"] * len(headers), *rows]
+    safe = [[str(cell).replace("|", "\\|") for cell in line] for line in lines]
+    return _block("\n".join("| " + " | ".join(line) + " |" for line in safe))
 
 
 def _block(text: str) -> str:

@@ -215,7 +215,7 @@ def show(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     \b
     Examples:
       kvplan show experiments/token_cost.yaml
-      kvplan show experiments/token_cost.yaml --set model=llama-3.1-8b --json
+      kvplan show experiments/token_cost.yaml --set kv_dtype=fp8-ideal --json
     """
     from kvplan import pipeline
 
