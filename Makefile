@@ -49,7 +49,7 @@ types: $(READY) ## mypy --strict
 docs: $(READY) ## write the generated parts of the documentation, and the schema for editors
 	@$(BIN)/kvplan schema > schema/experiment.schema.json.new
 	@mv schema/experiment.schema.json.new schema/experiment.schema.json
-	@$(BIN)/python -m cogapp -r $(GENERATED)
+	@$(BIN)/python -m cogapp -r -I docs $(GENERATED)
 
 docs-check: $(READY) ## whether what `make docs` writes is current, and every link leads somewhere
 	@$(BIN)/python -m pytest -q tests/test_docs.py

@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ import click
 
 from kvplan import __version__
 from kvplan.arguments import LISTS, ExperimentFile, entry_names, found_files
+from kvplan.progress import Progress
 
 FINE, DIFFERS, WRONG_INPUT, BUG = 0, 1, 2, 3
 # What a shell reports for Ctrl-C and for a reader that went away.
@@ -215,7 +215,7 @@ def show(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     \b
     Examples:
       kvplan show experiments/token_cost.yaml
-      kvplan show experiments/token_cost.yaml --set model=llama-3.1-8b --json
+      kvplan show experiments/token_cost.yaml --set kv_dtype=fp8-ideal --json
     """
     from kvplan import pipeline
 
@@ -316,47 +316,13 @@ def schema() -> int:
     return FINE
 
 
-class _Progress:
-    """Prints lines as they come, or after a bar once it is worth a person's while to see one."""
-
-    def __init__(self, total: int, stack: ExitStack) -> None:
-        self.total, self.done, self.started = total, 0, time.monotonic()
-        self.bar: Any = None
-        self.stack = stack
-        self.stack.callback(self._print_held)
-        self.held: list[Callable[[], None]] = []
-
-    def say(self, action: Callable[[], None]) -> None:
-        """Prints now, or when the bar is gone."""
-        if self.bar:
-            self.held.append(action)
-        else:
-            action()
-
-    def advance(self) -> None:
-        """One more is done; shows the bar when more than a second of work is left."""
-        self.done += 1
-        if self.bar:
-            self.bar.update(1)
-            return
-        left = (time.monotonic() - self.started) / self.done * (self.total - self.done)
-        if left > 1 and sys.stderr.isatty():
-            bar: Any = click.progressbar(length=self.total, file=sys.stderr, label="experiments")
-            self.bar = self.stack.enter_context(bar)
-            self.bar.update(self.done)
-
-    def _print_held(self) -> None:
-        for action in self.held:
-            action()
-
-
 def _each(paths: Iterable[Path], action: Callable[[Path], Outcome]) -> int:
     """Runs an action on every file; a file that fails does not keep the others back."""
     from kvplan.errors import KvplanError
 
     known, worst = found_files(paths), FINE
     with ExitStack() as stack:
-        progress = _Progress(len(known), stack)
+        progress = Progress(len(known), stack)
         for path in known:
             try:
                 code, lines = action(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import graphlib
 import math
 import time
@@ -18,6 +19,8 @@ from kvplan.workloads.lengths import Lengths
 ARRAY_ROWS = 64
 LARGEST = 1e300
 MAX_SECONDS = 120.0
+# The ops that have one result for each number; the others take all of a series together.
+ELEMENTWISE = ("ceil_div", "floor_div", "maximum", "minimum", "where")
 
 
 def evaluate(plan: Plan) -> Results:
@@ -306,7 +309,25 @@ def _can_sweep(plan: TablePlan) -> bool:
     for wish in plan.columns:
         expression = wish.expression
         needed.update(expression.names if expression else (wish.quantity or "",))
-    return not any(registry[n].per == "request" for n in _closure(registry, needed))
+        if expression and not _is_elementwise(expression):
+            return False
+    return takes_arrays(registry, needed)
+
+
+def takes_arrays(registry: Registry, names: set[str]) -> bool:
+    """Whether quantities can be computed over arrays of their inputs, all points at once."""
+    known = [registry[name] for name in _closure(registry, names)]
+    functions = [f.function for quantity in known for f in quantity.variants]
+    called = {name for function in functions for name in function.__code__.co_names}
+    return not any(quantity.per == "request" for quantity in known) and not any(
+        OPS[name].scalar_only for name in called & set(OPS)
+    )
+
+
+def _is_elementwise(expression: Expression) -> bool:
+    """Whether an expression means for an array what it means for each of its numbers."""
+    calls = [node for node in ast.walk(expression.tree) if isinstance(node, ast.Call)]
+    return all(isinstance(call.func, ast.Name) and call.func.id in ELEMENTWISE for call in calls)
 
 
 def _closure(registry: Registry, names: set[str]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,19 @@ from kvplan.values.show import plain, show_number
 from kvplan.workloads.lengths import Lengths
 
 MOST_WIDTH = 72
+# A series has one number for each request; the others give numbers.
+PLAIN_WORDS = {
+    "abs": ("abs(x)", "The size of a number, without its sign."),
+    "ceil": ("ceil(x)", "Rounded up to a whole number; a series is rounded number by number."),
+    "count": ("count(condition)", "How many numbers of a series it holds for."),
+    "first": ("first(series, n)", "The first n numbers of a series."),
+    "floor": ("floor(x)", "Rounded down to a whole number; a series is rounded number by number."),
+    "max": ("max(x, y)", "The larger of two; a series is compared number by number."),
+    "median": ("median(series)", "The middle number of a series."),
+    "min": ("min(x, y)", "The smaller of two; a series is compared number by number."),
+    "running_sum": ("running_sum(series)", "The sum of all numbers up to each one of a series."),
+    "sum": ("sum(series)", "The sum of a series."),
+}
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,7 @@ def _table(what: str, records: list[dict[str, Any]]) -> tuple[list[str], list[li
         return _entry_table(records)
     columns = {
         "formulas": ["name", "symbol", "unit", "role", "source"],
-        "functions": ["name", "used in", "what it does"],
+        "functions": ["name", "call", "used in", "what it does"],
         "experiments": ["name", "title", "file"],
     }[what]
     return columns, [[_short(str(record[column])) for column in columns] for record in records]
@@ -204,14 +218,14 @@ def _quantity(quantity: Quantity) -> dict[str, Any]:
 
 
 def _functions() -> Iterable[dict[str, Any]]:
+    load_registry()  # formulas bring ops of their own
     for name, op in sorted(OPS.items()):
-        yield {"name": name, "used in": "derive", "what it does": op.doc.splitlines()[0]}
-    for name in sorted(set(PLAIN_FUNCTIONS) - set(OPS)):
-        yield {
-            "name": name,
-            "used in": "derivation",
-            "what it does": "plain arithmetic on numbers and on series of requests",
-        }
+        call = f"{name}({', '.join(inspect.signature(op.function).parameters)})"
+        does = op.doc.splitlines()[0]
+        yield {"name": name, "call": call, "used in": "derive", "what it does": does}
+    for name in sorted(PLAIN_FUNCTIONS):
+        call, does = PLAIN_WORDS.get(name, (name, ""))
+        yield {"name": name, "call": call, "used in": "derivation", "what it does": does}
 
 
 def _experiments(problems: list[Problem]) -> Iterable[dict[str, Any]]:

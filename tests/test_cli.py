@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kvplan import cli as command_line
-from kvplan import pipeline
+from kvplan import pipeline, progress
 from kvplan.arguments import CATALOG_LISTS, LISTS
 from kvplan.catalog import SHELVES
 from kvplan.cli import cli, main
@@ -302,7 +301,7 @@ def test_a_bar_is_shown_when_there_is_something_to_wait_for(
     for name in ("second", "third"):
         run("new", name)
     ticks = iter(range(0, 1000, 2))
-    monkeypatch.setattr(command_line.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(ticks)))
     words = ("render", "experiments/*.yaml")
     assert run_main(monkeypatch, *words) == 0
     without = capsys.readouterr()

@@ -1,0 +1,1 @@
+"""How long kvplan takes and how much memory it needs: `make bench` prints one table."""
