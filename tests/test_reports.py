@@ -1,13 +1,13 @@
-"""Reports hold what was computed, in the order a reviewer reads, and nothing a label smuggles in."""
+"""Reports hold what was computed, in the order a reviewer reads, and labels stay labels."""
 
 import re
 from pathlib import Path
 
 import pytest
+from pages import SCRIPT, Page, hostile, markdown_tables, rendered
 
 from kvplan import pipeline
 from kvplan.work import MAX_PER_TABLE
-from pages import SCRIPT, Page, hostile, markdown_tables, rendered
 
 ROOT = Path(__file__).parent.parent
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.yaml"))
@@ -66,11 +66,11 @@ def test_the_answer_stands_first(both: tuple[str, str]) -> None:
 def test_a_page_needs_nothing_else(both: tuple[str, str]) -> None:
     """No script, image, frame, font or style sheet; links lead out only when followed."""
     page = Page(both[1])
-    allowed = set(
-        "html head meta title style body header main section nav h1 h2 p a b strong em small code"
-        " pre ul ol li dl dt dd div table thead tbody tr th td br button blockquote h3 h4 hr".split()
-    )
-    assert {tag for tag, _ in page.elements} <= allowed
+    fetching = {"script", "link", "img", "iframe", "object", "embed", "audio", "video", "source"}
+    fetching |= {"svg", "base", "form", "input", "picture", "track", "frame", "portal"}
+    assert not {tag for tag, _ in page.elements} & fetching
+    assert not any(key in fields for _, fields in page.elements for key in ("src", "srcset"))
+    assert not any(key.startswith("on") for _, fields in page.elements for key in fields)
     assert "url(" not in both[1] and "@import" not in both[1]
     policy = next(m["content"] for m in page.tags("meta") if "Policy" in m.get("http-equiv", ""))
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
@@ -113,7 +113,7 @@ def test_an_override_is_said_at_the_top(tmp_path: Path) -> None:
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
-    """Titles, labels, prose, sources and claims make no element, link or table cell of their own."""
+    """Titles, labels, prose, sources and claims make no element or link of their own."""
     markdown, html = rendered(hostile(tmp_path), tmp_path / "out")
     page = Page(html)
     assert not page.open
@@ -146,7 +146,8 @@ def test_a_claim_that_fails_is_said_first(tmp_path: Path) -> None:
     """A failing claim and one that holds against expectation are counted in the verdict."""
     claims = """
   - {id: a, says: too small, cell: k, less_than: 1 KiB/token, derivation: "2 * 80 * 8 * 128 * 2"}
-  - {id: b, says: fine, cell: k, more_than: 1 KiB/token, holds: false, because: no, derivation: "2 * 80 * 8 * 128 * 2"}
+  - {id: b, says: fine, cell: k, more_than: 1 KiB/token, holds: false, because: no,
+     derivation: "2 * 80 * 8 * 128 * 2"}
   - {id: c, says: derived otherwise, cell: k, more_than: 1 KiB/token, derivation: "2 * 80"}
   - {id: d, says: right, cell: k, expect: 320 KiB/token, derivation: "2 * 80 * 8 * 128 * 2"}
 """
