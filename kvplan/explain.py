@@ -54,8 +54,9 @@ def tree(step: Step) -> list[str]:
 
 def _tree(step: Step, first: str, pad: str, done: set[int]) -> Iterator[str]:
     name = "" if step.name == step.symbol else f"{step.name}: "
-    if step.steps and id(step) in done:
-        yield f"{first}{name}{step.parts[0]} = {step.shown} (derived above)"
+    if id(step) in done:
+        above = " (derived above)" if step.steps else ""
+        yield f"{first}{name}{step.parts[0]} = {step.shown}{above}"
         return
     done.add(id(step))
     yield f"{first}{name}{step.equation}"
@@ -65,8 +66,8 @@ def _tree(step: Step, first: str, pad: str, done: set[int]) -> Iterator[str]:
     origin = [step.place, f"source: {step.source}" if step.source else "", step.url]
     if any(origin):
         yield f"{pad}{guide}{', '.join(part for part in origin if part)}"
-    for inner in step.steps:
-        last = inner is step.steps[-1]
+    for number, inner in enumerate(step.steps, start=1):
+        last = number == len(step.steps)
         yield from _tree(
             inner, pad + ("└─ " if last else "├─ "), pad + ("   " if last else "│  "), done
         )

@@ -68,15 +68,16 @@ class Work:
         found: list[Line] = []
 
         def visit(step: Step, closes: int) -> None:
-            again = bool(step.steps) and id(step) in done
+            again = id(step) in done
             opens = bool(step.steps) and not again
             done.add(id(step))
             key = (id(step), again, opens, 0 if opens else closes)
             if key not in self._lines:
                 self._lines[key] = Line(step, again, opens, tuple(range(key[3])))
             found.append(self._lines[key])
-            for inner in step.steps if opens else ():
-                visit(inner, closes + 1 if inner is step.steps[-1] else 0)
+            inner = step.steps if opens else ()
+            for left, one in zip(range(len(inner) - 1, -1, -1), inner, strict=True):
+                visit(one, 0 if left else closes + 1)
 
         visit(root, 0)
         return tuple(found)

@@ -17,6 +17,7 @@ from kvplan.records import Cell, Step
 from kvplan.values import ops
 from kvplan.values.show import show_quantity
 from kvplan.values.symbolic import Symbolic, figures, leaf, numbers_of
+from kvplan.work import Work
 
 ROOT = Path(__file__).parent.parent.parent
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.yaml"))
@@ -117,6 +118,25 @@ def test_a_tree_derives_nothing_twice() -> None:
     assert sum("kv_per_token: k = Σ k_g" in line for line in lines) == 1
     assert any("kv_per_token: k = 327,680 B/token (derived above)" in line for line in lines)
     assert len(lines) < 70
+
+
+def test_a_tree_is_closed_where_a_step_stands_twice() -> None:
+    """Two names for one derivation are two branches; every level that opens closes once."""
+    leaf_ = Step("a", "a", "", "", "1", "", "", "", kind="input")
+    twice = Step("b", "b", "a", "1", "1", "", "", "", (leaf_,))
+    root = Step("c", "c", "b / b", "1 / 1", "1", "", "", "", (twice, twice))
+    work = Work(lambda cell: root)
+    results = run(EXPERIMENTS[0]).results
+    work.add([next(iter(results.tables.values())).rows[0][-1]])
+    (derivation,) = work.derivations.values()
+    lines = derivation.lines
+    assert [line.again for line in lines] == [False, False, False, True]
+    assert sum(line.opens for line in lines) == sum(len(line.closes) for line in lines) == 2
+    assert tree(root) == ["c = b / b = 1 / 1 = 1", *_expected_tree()]
+
+
+def _expected_tree() -> list[str]:
+    return ["├─ b = a = 1", "│  └─ a = 1", "└─ b = 1 (derived above)"]
 
 
 def test_a_comparison_says_how_it_came_out() -> None:
