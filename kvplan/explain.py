@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,14 @@ def explain(results: Results) -> StepsOf:
         id(cell): row for table in results.tables.values() for row in table.rows for cell in row
     }
     explainers: dict[int, _Explainer] = {}
+    made: dict[int, Step] = {}
 
     def steps_of(cell: Cell) -> Step:
+        if id(cell) not in made:
+            made[id(cell)] = derive(cell)
+        return made[id(cell)]
+
+    def derive(cell: Cell) -> Step:
         named = {**results.values, **{c.wish.key: c for c in rows.get(id(cell), ())}}
         around = {key: other for key, other in named.items() if other is not cell}
         binding = cell.binding
@@ -47,8 +54,9 @@ def tree(step: Step) -> list[str]:
 
 def _tree(step: Step, first: str, pad: str, done: set[int]) -> Iterator[str]:
     name = "" if step.name == step.symbol else f"{step.name}: "
-    if step.steps and id(step) in done:
-        yield f"{first}{name}{step.parts[0]} = {step.shown} (derived above)"
+    if id(step) in done:
+        above = " (derived above)" if step.steps else ""
+        yield f"{first}{name}{step.parts[0]} = {step.shown}{above}"
         return
     done.add(id(step))
     yield f"{first}{name}{step.equation}"
@@ -58,8 +66,8 @@ def _tree(step: Step, first: str, pad: str, done: set[int]) -> Iterator[str]:
     origin = [step.place, f"source: {step.source}" if step.source else "", step.url]
     if any(origin):
         yield f"{pad}{guide}{', '.join(part for part in origin if part)}"
-    for inner in step.steps:
-        last = inner is step.steps[-1]
+    for number, inner in enumerate(step.steps, start=1):
+        last = number == len(step.steps)
         yield from _tree(
             inner, pad + ("└─ " if last else "├─ "), pad + ("   " if last else "│  "), done
         )
@@ -83,14 +91,17 @@ def place_text(place: Place | None, project: Path) -> str:
     """`file:line` from the project's folder; never where that folder is on this machine."""
     if place is None:
         return ""
-    if place.path == "--set":
-        return "--set"
-    path = Path(place.path)
+    file = _file_text(place.path, str(project), str(Path.cwd()))
+    return f"{file}:{place.line}" if place.line and place.path != "--set" else file
+
+
+@lru_cache(maxsize=1024)
+def _file_text(file: str, project: str, folder: str) -> str:
+    path = Path(file)
     if path.is_absolute() or ".." in path.parts:
-        whole = Path.cwd().joinpath(path).resolve()
-        root = project.resolve()
+        whole, root = Path(folder, path).resolve(), Path(project).resolve()
         path = whole.relative_to(root) if whole.is_relative_to(root) else Path(path.name)
-    return f"{path.as_posix()}:{place.line}" if place.line else path.as_posix()
+    return path.as_posix()
 
 
 class _Shelf:
@@ -99,6 +110,7 @@ class _Shelf:
     def __init__(self, project: Path) -> None:
         self.project = project
         self._made: dict[tuple[Any, ...], Step] = {}
+        self.inputs: dict[int, Step] = {}
 
     def step(self, name: str, symbol: str, shown: str, **rest: Any) -> Step:
         fields = {"symbols": "", "numbers": "", "doc": "", "source": "", "place": "", **rest}
@@ -235,7 +247,9 @@ class _Explainer:
         given = group.givens.get(quantity.name) if group else None
         given = given or self.binding.givens.get(quantity.name)
         if given:
-            return self._input(quantity, given)
+            if id(given) not in self.shelf.inputs:
+                self.shelf.inputs[id(given)] = self._input(quantity, given)
+            return self.shelf.inputs[id(given)]
         if quantity.constant is not None:
             shown = _shown(quantity.constant, quantity)
             return self._step(quantity, shown, quantity.source, kind="constant")

@@ -17,7 +17,7 @@ _SPECIAL = re.compile(
 )
 _SPACES = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 _ENTITY = {"&": "&amp;", "<": "&lt;"}
-_BLOCK_START = re.compile(r"^(#{1,6}(?=\s|$)|[-+>](?=\s|$)|=+$|-+$|\d{1,9}(?=[.)](?:\s|$)))")
+_BLOCK_START = re.compile(r"^(>|#{1,6}(?=\s|$)|[-+](?=\s|$)|=+$|-+$|\d{1,9}(?=[.)](?:\s|$)))")
 # A code span or block is left alone; elsewhere `<` may not open a tag, only an address.
 _CODE_OR_TAG = re.compile(r"(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)|<(?=[A-Za-z/!?])", re.DOTALL)
 _ADDRESS = re.compile(r"<https?://[^\s<>]*>")

@@ -41,6 +41,7 @@ class Work:
         self.steps_of = steps_of
         self.ids: dict[str, str] = {}
         self.derivations: dict[int, Derivation] = {}
+        self._lines: dict[tuple[int, bool, bool, int], Line] = {}
 
     def add(self, cells: Iterable[Cell], most: int = MAX_PER_TABLE) -> int:
         """Derives cells until `most` different derivations are made; how many cells are left."""
@@ -53,24 +54,30 @@ class Work:
                 continue
             step = self.steps_of(cell)
             if id(step) not in self.derivations:
-                made = Derivation(f"d{len(self.derivations) + 1}", cell.address, _lines(step))
+                made = Derivation(
+                    f"d{len(self.derivations) + 1}", cell.address, self._in_order(step)
+                )
                 self.derivations[id(step)] = made
                 budget -= 1
             self.ids[cell.address] = self.derivations[id(step)].id
         return left
 
+    def _in_order(self, root: Step) -> tuple[Line, ...]:
+        """The steps of a derivation in order of reading; equal lines are one object."""
+        done: set[int] = set()
+        found: list[Line] = []
 
-def _lines(root: Step) -> tuple[Line, ...]:
-    done: set[int] = set()
-    found: list[Line] = []
+        def visit(step: Step, closes: int) -> None:
+            again = id(step) in done
+            opens = bool(step.steps) and not again
+            done.add(id(step))
+            key = (id(step), again, opens, 0 if opens else closes)
+            if key not in self._lines:
+                self._lines[key] = Line(step, again, opens, tuple(range(key[3])))
+            found.append(self._lines[key])
+            inner = step.steps if opens else ()
+            for left, one in zip(range(len(inner) - 1, -1, -1), inner, strict=True):
+                visit(one, 0 if left else closes + 1)
 
-    def visit(step: Step, closes: int) -> None:
-        again = bool(step.steps) and id(step) in done
-        done.add(id(step))
-        opens = bool(step.steps) and not again
-        found.append(Line(step, again, opens, () if opens else tuple(range(closes))))
-        for inner in step.steps if opens else ():
-            visit(inner, closes + 1 if inner is step.steps[-1] else 0)
-
-    visit(root, 0)
-    return tuple(found)
+        visit(root, 0)
+        return tuple(found)
