@@ -9,6 +9,7 @@ from kvplan.importer import parameters
 from kvplan.importer.reading import Reading
 from kvplan.importer.records import Figure, State, state
 
+STATE_DTYPE_KEYS = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
 _DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -81,7 +82,7 @@ def recurrent(
 
 def state_dtype(reading: Reading) -> str | None:
     """The dtype of the recurrent state, where the config states one."""
-    for key in ("mamba_ssm_cache_dtype", "mamba_ssm_dtype"):
+    for key in STATE_DTYPE_KEYS:
         if reading.has(key):
             word = reading.word(key)
             return _DTYPES.get(word, word)
