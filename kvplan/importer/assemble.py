@@ -16,6 +16,7 @@ from kvplan.importer.groups import group
 from kvplan.importer.identify import Found, defaults_of, identify
 from kvplan.importer.reading import Reading, Record
 from kvplan.importer.records import ImportedModel, Keys, Shape
+from kvplan.importer.recurrent import STATE_DTYPE_KEYS
 from kvplan.importer.vision import vision_parameters
 
 _BY_CLASS = re.compile(r"([\w.]+) (\(class default of .*, not in config\))")
@@ -79,6 +80,12 @@ def _model(
     described = quantisation.describe(block[1]) if block else None
     dtype_key, dtype = _dtype(found, data)
     own = dict(origins) | {f"draft {k}": v for k, v in draft_origins.items()}
+    for g in groups:
+        if "state_dtype" in g.fields:
+            own[f"{g.name}.state_dtype"] = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
+    depth = reading.optional("num_hidden_layers")
+    stated = depth is not None and depth.value == len(shape.layers)
+    own["layers"] = depth.origin if depth and stated else "layers as its lists give them"
     own |= {"hidden_size": hidden.origin, "vocab_size": vocabulary.origin}
     if shape.max_context:
         own["max_context"] = shape.max_context.origin

@@ -156,6 +156,8 @@ def feed_forward(reading: Reading, frame: Frame, family: Family) -> list[Weights
 def has_experts(reading: Reading, mixture: Experts) -> bool:
     """False for configs of a mixture family that state none or at most one expert."""
     stated = reading.optional(mixture.count, minimum=0)
+    if stated is None and (reading.has(mixture.active) or reading.has("moe_intermediate_size")):
+        reading.count(mixture.count)  # experts, but how many?
     return stated is not None and stated.value > 1
 
 

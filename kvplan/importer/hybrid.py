@@ -177,8 +177,7 @@ def read_falcon_h1(reading: Reading, family: Family) -> Shape:
     heads = read_heads(reading, frame.width)
     names = Names(inner="mamba_d_ssm", bias="mamba_proj_bias")
     mixer = read_mamba2(reading, frame.width, names)
-    inner = reading.count(names.heads) * reading.count(names.head_dim)
-    norm = 0 if reading.flag("mamba_rms_norm") else -inner
+    norm = 0 if reading.flag("mamba_rms_norm") else -mixer.inner
     kept = attention_state(("full", None), heads)
     own = heads.weights(frame.width, family.style, reading) + mixer.weights + norm + 2 * frame.width
     layers = tuple(
@@ -191,8 +190,7 @@ def read_falcon_h1(reading: Reading, family: Family) -> Shape:
 def read_kimi_linear(reading: Reading, family: Family) -> Shape:
     """Kimi-Linear and Kimi-K3: KDA layers and MLA layers, listed by numbers that count from 1."""
     frame = read_frame(reading)
-    linear = reading.section("linear_attn_config")
-    attends = _kimi_layers(linear, frame.layers)
+    linear, attends = _kimi_layers(reading, frame.layers)
     full_gate = linear.flag("use_full_rank_gate")
     mixer = read_kda(linear, frame.width, full_gate)
     kept = mla_state(reading)
@@ -215,7 +213,20 @@ def read_kimi_linear(reading: Reading, family: Family) -> Shape:
     return with_draft(reading, shape)
 
 
-def _kimi_layers(linear: Reading, layers: int) -> list[bool]:
+def _kimi_layers(reading: Reading, layers: int) -> tuple[Reading, list[bool]]:
+    """The keys of the KDA layers, nested as published or flat as transformers saves them."""
+    if not reading.has("linear_attn_config") and reading.has("layer_types"):
+        flat = {k: (f"linear_{k}",) for k in ("num_heads", "head_dim")}
+        flat["short_conv_kernel_size"] = ("linear_conv_kernel_dim",)
+        hidden = {k: v for k, v in reading.data.items() if k != "head_dim"}
+        words = reading.words("layer_types", layers, ("full_attention", "linear_attention"))
+        attends = [w == "full_attention" for w in words or ["full_attention"] * layers]
+        return replace(reading, data=hidden, aliases=flat, defaults={}), attends
+    linear = reading.section("linear_attn_config")
+    return linear, _listed_from_one(linear, layers)
+
+
+def _listed_from_one(linear: Reading, layers: int) -> list[bool]:
     full, delta = linear.numbers("full_attn_layers", 1), linear.numbers("kda_layers", 1)
     if full is None or delta is None:
         linear.complain(

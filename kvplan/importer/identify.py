@@ -17,6 +17,7 @@ from kvplan.importer.known_wrappers import (
     ARCHITECTURES,
     SAME_CLASS,
     SIGNATURES,
+    SPELLINGS,
     WRAPPERS,
     Wrapper,
 )
@@ -70,15 +71,7 @@ def _architecture(config: Mapping[str, Any]) -> str | None:
 def _unwrap(
     config: Mapping[str, Any], wrapper: Wrapper, outer: str, architecture: str | None
 ) -> Found:
-    inner: Any = config
-    path = ""
-    for step in wrapper.path:
-        if not isinstance(inner, Mapping) or step not in inner:
-            break
-        inner, path = inner[step], f"{path}.{step}".lstrip(".")
-    if path != ".".join(wrapper.path):
-        # Early files of Qwen2-VL and others keep the text model's keys at the top.
-        inner, path = config, ""
+    inner, path = _nested(config, wrapper)
     if not isinstance(inner, Mapping):
         message = f"is {inner!r}, an object is expected"
         raise Refused(Complaint(f"$.{path}", message, "give it as published"))
@@ -91,6 +84,20 @@ def _unwrap(
     if text_type not in KNOWN:
         raise _unknown(inner, text_type, architecture, path)
     return Found(text_type, architecture, KNOWN[text_type], inner, path)
+
+
+def _nested(config: Mapping[str, Any], wrapper: Wrapper) -> tuple[Any, str]:
+    """The text config and its path, under the wrapper's key or another spelling of it.
+
+    Early files of Qwen2-VL and others keep the text model's keys at the top.
+    """
+    for steps in (wrapper.path, *((key,) for key in SPELLINGS)):
+        inner: Any = config
+        for step in steps:
+            inner = inner.get(step) if isinstance(inner, Mapping) else None
+        if inner is not None:
+            return inner, ".".join(steps)
+    return config, ""
 
 
 def _unknown(

@@ -80,8 +80,13 @@ INTERNLM = PLAIN.but(style=Style("bias", "bias"))
 MINICPM = PLAIN.but(defaults={"tie_word_embeddings": True})
 STABLELM = PLAIN.but(style=Style("use_qkv_bias", norm_values=2))
 
+# Text models of wrappers that are plain Llamas or Granites.
+_LLAMA_TEXTS = ("emu3_text_model", "granite_docling_text", "granite4_vision_text")
+
 DENSE: dict[str, Family] = {
-    **dict.fromkeys(("llama", "code_llama", "granite", "iquestcoder", "hyperclovax"), LLAMA),
+    **dict.fromkeys(
+        ("llama", "code_llama", "granite", "iquestcoder", "hyperclovax", *_LLAMA_TEXTS), LLAMA
+    ),
     **dict.fromkeys(("Yi", "xverse", "aquila", "exaone", "bitnet", "minicpmv"), PLAIN),
     "mistral": MISTRAL,
     "ministral": PLAIN.but(kinds=by_layer_types()),
@@ -189,8 +194,9 @@ DENSE: dict[str, Family] = {
     "nanochat": PLAIN.but(
         style=Style("attention_bias", "attention_bias", gated=False, norm_values=0)
     ),
-    "apertus": PLAIN.but(
-        style=Style("attention_bias", "attention_bias", gated=False, qk_norm="head")
+    **dict.fromkeys(
+        ("apertus", "apertus1p5_text"),
+        PLAIN.but(style=Style("attention_bias", "attention_bias", gated=False, qk_norm="head")),
     ),
     # KV heads, and in OpenELM query heads too, are lists with one number a layer.
     "deci": PLAIN.but(aliases={"num_key_value_heads": ("num_key_value_heads_per_layer",)}),

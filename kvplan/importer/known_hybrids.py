@@ -44,7 +44,13 @@ LFM2 = PLAIN.but(
     read=read_hybrid(placed_by_words("layer_types", listed("full_attn_idxs")), short_conv),
     aliases={"tie_word_embeddings": ("tie_embedding",)},
     style=Style(qk_norm="head"),
-    moot=("block_ffn_dim_multiplier", "conv_dim", "conv_dim_out", "conv_use_xavier_init"),
+    moot=(
+        "full_attn_idxs",
+        "block_ffn_dim_multiplier",
+        "conv_dim",
+        "conv_dim_out",
+        "conv_use_xavier_init",
+    ),
 )
 MINIMAX = MIXTRAL.but(read=read_hybrid(placed_by_words("layer_types", minimax_types), lightning))
 T5 = Family(read_t5, defaults={"tie_word_embeddings": True})
@@ -80,13 +86,15 @@ HYBRIDS: dict[str, Family] = {
     "falcon_h1": PLAIN.but(
         read=read_falcon_h1, style=Style("attention_bias", "attention_bias", "mlp_bias")
     ),
-    "mamba": Family(read_pure_mamba(1)),
-    "falcon_mamba": Family(read_pure_mamba(1)),
+    "mamba": Family(read_pure_mamba(1), moot=("intermediate_size",)),
+    "falcon_mamba": Family(read_pure_mamba(1), moot=("intermediate_size",)),
     "mamba2": Family(
         read_pure_mamba(2), {"hidden_size": ("d_model",)}, moot=("intermediate_size",)
     ),
-    "zamba": PLAIN.but(read=read_zamba, moot=("n_mamba_heads", "hidden_mamba_act")),
-    "zamba2": PLAIN.but(read=read_zamba2),
+    "zamba": PLAIN.but(
+        read=read_zamba, moot=("n_mamba_heads", "hidden_mamba_act", "attention_hidden_size")
+    ),
+    "zamba2": PLAIN.but(read=read_zamba2, moot=("attention_hidden_size",)),
     "nemotron_h": PLAIN.but(
         read=read_nemotron_h,
         aliases={
@@ -111,7 +119,7 @@ HYBRIDS: dict[str, Family] = {
             "n_shared_experts": ("num_shared_experts",),
         },
     ),
-    "rwkv": Family(read_rwkv),
+    "rwkv": Family(read_rwkv, moot=("attention_hidden_size", "intermediate_size")),
     **dict.fromkeys(("rwkv5", "rwkv6"), Family(read_rwkv, defaults={"head_size": 64})),
     "rwkv7": Family(read_rwkv, {"head_size": ("head_dim",)}, defaults={"head_size": 64}),
     "t5": T5,

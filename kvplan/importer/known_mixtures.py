@@ -76,6 +76,8 @@ HUNYUAN = PLAIN.but(
     experts=Experts(every_layer, width="intermediate_size", shared_count="num_shared_expert"),
     moot=("use_mixed_mlp_moe",),
 )
+# per_layer_config repeats what global_head_dim and num_global_key_value_heads say.
+GEMMA4 = GEMMA3.but(read=read_gemma4, moot=(*GEMMA3.moot, "per_layer_config"))
 STEP3 = PLAIN.but(
     read=read_step3,
     aliases={
@@ -146,7 +148,13 @@ MIXTURES: dict[str, Family] = {
         defaults={"qkv_bias": True},
     ),
     **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text"), QWEN3_MOE),
-    "mellum": PLAIN.but(kinds=by_layer_types(), style=_QK_NORM, experts=Experts(after_dense())),
+    "mellum": PLAIN.but(
+        kinds=by_layer_types(),
+        style=_QK_NORM,
+        experts=Experts(after_dense()),
+        aliases={"num_experts": ("num_local_experts",)},
+        moot=("intermediate_size",),
+    ),
     "olmoe": OLMO2.but(experts=_EVERY),
     "flex_olmo": OLMO2.but(experts=_EVERY),
     "granitemoe": PLAIN.but(style=_BIASED, experts=_LOCAL),
@@ -222,6 +230,7 @@ MIXTURES: dict[str, Family] = {
             "num_experts_per_tok": ("moe_top_k",),
             "num_local_experts": ("moe_num_experts",),
         },
+        moot=("num_attention_heads",),
     ),
     "dbrx": Family(read_dbrx, experts=Experts(every_layer)),
     "minicpm": MINICPM.but(read=read_minicpm_moe, experts=_EVERY),
@@ -257,10 +266,8 @@ MIXTURES: dict[str, Family] = {
         moot=("intermediate_size_mlp", "for_llm_compressor"),
     ),
     "gemma3n_text": GEMMA3.but(read=read_gemma3n, kinds=by_layer_types(5)),
-    "gemma4_text": GEMMA3.but(read=read_gemma4),
-    "gemma4_unified_text": GEMMA3.but(
-        read=read_gemma4, defaults={"hidden_size_per_layer_input": 0}
-    ),
+    "gemma4_text": GEMMA4,
+    "gemma4_unified_text": GEMMA4.but(defaults={"hidden_size_per_layer_input": 0}),
     "mllama_text_model": PLAIN.but(read=read_mllama),
     "nemotron-nas": LLAMA.but(read=read_nemotron_nas),
     **dict.fromkeys(

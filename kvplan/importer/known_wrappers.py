@@ -13,7 +13,9 @@ class Wrapper:
     text_type: str = ""
 
 
-_TEXT, _LLM, _LANGUAGE = ("text_config",), ("llm_config",), ("language_config",)
+# The names under which a wrapper keeps its text model.
+SPELLINGS = ("text_config", "llm_config", "language_config")
+_TEXT, _LLM, _LANGUAGE = ((key,) for key in SPELLINGS)
 _THINKER = ("thinker_config", "text_config")
 
 # Text model_type by wrapper, for wrappers that keep the text model under text_config.
@@ -24,7 +26,6 @@ _UNDER_TEXT_CONFIG: dict[str, str] = {
     "aya_vision": "cohere2",
     "cohere2_vision": "cohere2",
     "emu3": "llama",
-    "ernie4_5_vl_moe": "ernie4_5_moe",
     "exaone4_5": "exaone4",
     "fast_vlm": "qwen2",
     "gemma3": "gemma3_text",
@@ -83,7 +84,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "qwen3_omni_moe": Wrapper(_THINKER, "qwen3_omni_moe_text"),
     "internvl_chat": Wrapper(_LLM),
     "ovis": Wrapper(_LLM),
-    "ovis2": Wrapper(_LLM),
+    "ovis2": Wrapper(_TEXT, "qwen2"),
     "NemotronH_Nano_VL_V2": Wrapper(_LLM, "nemotron_h"),
     "deepseek_vl": Wrapper(_LANGUAGE, "llama"),
     "deepseek_vl_v2": Wrapper(_LANGUAGE, "deepseek_v2"),

@@ -104,6 +104,7 @@ def read_indexed_mla(reading: Reading, family: Family) -> Shape:
 
 def _indexer_layers(reading: Reading, layers: int) -> list[bool]:
     """indexer_types, else a pattern of F and S, else one in index_topk_freq (GlmMoeDsaConfig)."""
+    reading.words("layer_types", layers, ("full_attention", "indexed_attention"))
     stated = reading.words("indexer_types", layers, ("full", "shared"))
     if stated:
         return [s == "full" for s in stated]

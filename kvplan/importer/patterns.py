@@ -71,6 +71,7 @@ def by_layer_types(period: int = 0, window_key: str = "sliding_window") -> KindR
         stated = reading.words("layer_types", layers, tuple(_KINDS))
         reading.has("sliding_window_pattern")
         kinds = [_KINDS[w] for w in stated] if stated else _periodic(reading, layers, period)
+        reading.has(window_key)
         window = read_window(reading, window_key) if "sliding" in kinds else None
         if "sliding" in kinds and window is None:
             return _without_window(reading, kinds, window_key, bool(stated))

@@ -33,7 +33,12 @@ _HARMLESS = re.compile(
     r"mamba_(ssm_dtype|dt_.*)|use_mamba_kernels|router_.*|moe_(layer_start_index|router.*|renorm.*)|"
     r"apply_residual_connection_post_layernorm|qk_norm_type|attn_logit_softcapping|attn_implementation|norm_.*|"
     r"attention_function.*|moe_(drop.*|random.*)|num_experts_per_group|num_logits_to_keep|query_pre_attn_scalar|attn_res_block_size|"
-    r"_attn_implementation.*|moe_shared_expert_overlap|index_share_for_mtp_iteration|use_mtp)"
+    r"_attn_implementation.*|moe_shared_expert_overlap|index_share_for_mtp_iteration|use_mtp|"
+    r"attention_value_scale|scale_attn.*|scale_attention.*|no_rope_.*|altup_(coef|correct).*|"
+    r"activation_sparsity_pattern|use_bidirectional_attention|attn_(scale|temperature_tuning)|"
+    r".*attn_(alpha|beta)_factor|relative_attention_max_distance|layer_rope_theta|moe_norm_min|"
+    r"moe_routed_.*|moe_apply.*|enable_moe_fp32.*|index_(block|local).*|compress_rates|share_encoder.*|"
+    r"attention_layers|moe_router_.*|.*_multipliers?|mamba_norm_before_gate|global_attn_every_n_layers)"
 )
 _BEARING = re.compile(
     r"layer|head|window|lora_rank|latent|expert|state_size|conv|mamba|ssm|kv_|share|pattern|ffn|"
@@ -49,7 +54,7 @@ _DECISIVE = re.compile(
     r"index_(head_dim|n_heads)|attention_chunk_size|attn_type_list|attn_layer_(indices|period)|"
     r"(num_)?global_(key_value_heads|head_dim)|swa_.*|sparse_attention_config|conv_L_cache|"
     r"sliding_window_pattern|num_key_value_heads|multi_query.*|n_head_kv|num_(kv_)?heads|kv_channels|"
-    r"num_attention_groups"
+    r"num_attention_groups|per_layer_config"
 )
 _MISSING: Any = object()
 
@@ -117,8 +122,9 @@ class Reading:
             return Figure(default.value, why or default.origin)
         if default is not _MISSING:
             return Figure(default, why or self._by_class(name))
-        if self.defaults.get(name) is not None:
-            return Figure(int(self.defaults[name]), self._by_class(name))
+        by_class = self.defaults.get(name)
+        if isinstance(by_class, int):
+            return Figure(int(by_class), self._by_class(name))
         self.complain(name, *self._not_stated(name))
         return Figure(1, "missing")
 

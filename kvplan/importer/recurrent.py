@@ -9,6 +9,7 @@ from kvplan.importer import parameters
 from kvplan.importer.reading import Reading
 from kvplan.importer.records import Figure, State, state
 
+STATE_DTYPE_KEYS = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
 _DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -18,6 +19,7 @@ class Mixer:
 
     state: State
     weights: int
+    inner: int = 0  # inner width, of Mamba
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def recurrent(
 
 def state_dtype(reading: Reading) -> str | None:
     """The dtype of the recurrent state, where the config states one."""
-    for key in ("mamba_ssm_cache_dtype", "mamba_ssm_dtype"):
+    for key in STATE_DTYPE_KEYS:
         if reading.has(key):
             word = reading.word(key)
             return _DTYPES.get(word, word)
@@ -120,6 +122,7 @@ def read_mamba2(reading: Reading, width: int, names: Names) -> Mixer:
     """A state space duality layer; heads x head size is the inner width."""
     heads, groups = reading.figure(names.heads), reading.figure(names.groups, 1)
     states, kernel = reading.figure(names.states), reading.figure(names.kernel, 4)
+    reading.has(names.expand)
     if reading.raw(names.head_dim, "auto") == "auto":
         reading.has(names.head_dim)
         whole = expanded(reading, names, width).value
@@ -130,6 +133,11 @@ def read_mamba2(reading: Reading, width: int, names: Names) -> Mixer:
     else:
         size = reading.figure(names.head_dim)
     inner = times(heads, size)
+    if names.inner and reading.has(names.inner) and reading.sound:
+        stated = reading.figure(names.inner)
+        if stated.value != inner.value:
+            message = f"is {stated.value}, not {names.heads} x {names.head_dim} = {inner.value}"
+            reading.complain(names.inner, message, "give all three as published")
     biases = reading.flag(names.bias), reading.flag(names.conv_bias, True)
     shape = (inner.value, heads.value, groups.value, states.value, kernel.value)
     origin = f"{inner.origin} + 2 x {groups.origin} x {states.origin}"
@@ -144,7 +152,7 @@ def read_mamba2(reading: Reading, width: int, names: Names) -> Mixer:
         state_dim=states,
         state_dtype=state_dtype(reading),
     )
-    return Mixer(kept, parameters.mamba2(width, *shape, *biases))
+    return Mixer(kept, parameters.mamba2(width, *shape, *biases), inner.value)
 
 
 def read_gated_delta_net(reading: Reading, width: int) -> Mixer:

@@ -187,6 +187,7 @@ def read_zamba2(reading: Reading, family: Family) -> Shape:
     block = _shared_block(frame.width, *sizes, inner, gated=True)
     adapters = _adapters(reading, frame.width, inner) + frame.width**2
     blocks = reading.count("num_mem_blocks", 1)
+    reading.has("kv_channels")
     kept = attention_state(("full", None), heads)
     plain = Layer((mixer.state,), dense(own))
     both = Layer((kept, mixer.state), Weights(own + adapters, own + adapters + block))
