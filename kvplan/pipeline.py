@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def _why(verdict: Verdict) -> str:
 def _check_golden(project: Path, name: str, cells: Golden) -> list[str]:
     shown = f"golden/{name}.json"
     file = project / "golden" / f"{name}.json"
-    if not file.exists():
+    if not os.path.exists(file):
         return [f"{shown}: missing; after review: kvplan accept experiments/{name}.yaml"]
     found = [f"{shown}: {d}" for d in differences(read_golden(file, shown), cells)]
     return found + ([f"  after review: kvplan accept experiments/{name}.yaml"] if found else [])
@@ -97,7 +98,7 @@ def _check_golden(project: Path, name: str, cells: Golden) -> list[str]:
 
 def _check_report(file: Path, name: str, text: str) -> list[str]:
     shown = f"reports/{name}.md"
-    if not file.exists():
+    if not os.path.exists(file):
         return [f"{shown}: missing; run: kvplan render experiments/{name}.yaml"]
     before = read(file, shown, 50_000_000, inside=file.parent.parent)
     if before == text:
@@ -132,13 +133,13 @@ def accept(path: Path) -> list[str]:
     file = experiment.project / "golden" / f"{experiment.id}.json"
     before: Golden = {}
     note = []
-    if file.exists():
+    if os.path.exists(file):
         try:
             before = read_golden(file, shown)
         except KvplanError as error:
             note = [f"{shown}: {error.problems[0].what}; written anew"]
     moved = differences(before, done.golden)
-    if moved or note or not file.exists():
+    if moved or note or not os.path.exists(file):
         write_whole(file, golden_text(experiment.id, done.golden), experiment.project)
     if not before and not note:
         return [f"{shown}: new, {len(done.golden)} cells"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,7 @@ def read(
             why = "files of a project come from strangers and may not name others"
             fix = "put the file itself in its place"
             raise KvplanError(Problem("the link leads out of the project", why, fix, Place(name)))
-        if path.exists() and not (path.is_file() or path.is_dir()):
+        if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             raise KvplanError(Problem("not a regular file", "", "name a YAML file", Place(name)))
         with path.open("rb") as stream:
             raw = stream.read(limit + 1)

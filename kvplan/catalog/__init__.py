@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ class Catalog:
 
     def __init__(self, project: Path | None = None) -> None:
         own = [project / "catalog"] if project else []
-        self.roots = [root for root in own if root.is_dir()] + [_PACKAGED]
+        self.roots = [root for root in own if os.path.isdir(root)] + [_PACKAGED]
         self.project = project
         self._documents: dict[tuple[str, str], Document | None] = {}
 
@@ -133,7 +134,7 @@ class Catalog:
     def _read(self, folder: str, name: str) -> Document | None:
         for root in self.roots:
             file = root / folder / f"{name}.yaml"
-            if file.is_file():
+            if os.path.isfile(file):
                 shown = f"catalog/{folder}/{name}.yaml"
                 inside = root if root is _PACKAGED else self.project
                 return yamltext.parse(yamltext.read(file, shown, inside=inside), shown)
