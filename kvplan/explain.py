@@ -241,8 +241,10 @@ class _Explainer:
             steps = tuple(self.quantity(quantity, i) for i in groups)
             if len(steps) == 1:
                 return steps[0]
-            shown = ", ".join(step.shown for step in steps)
-            return self._step(quantity, shown, quantity.source, steps=steps)
+            names = [group.name for group in self.binding.groups]
+            shown = ", ".join(f"{s.shown} ({n})" for s, n in zip(steps, names, strict=True))
+            doc = "One for each layer group of the model."
+            return self._step(quantity, shown, "", doc=doc, steps=steps)
         group = self.binding.groups[index] if index is not None else None
         given = group.givens.get(quantity.name) if group else None
         given = given or self.binding.givens.get(quantity.name)

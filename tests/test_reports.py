@@ -158,7 +158,7 @@ def test_a_claim_that_fails_is_said_first(tmp_path: Path) -> None:
         in markdown.split("\n## ")[0]
     )
     assert "4 claims: 2 FAIL, 1 hold that should be refuted, 1 holds." in Page(html).text
-    assert "- **FAILS**: too small\n  - measured 327,680 B/token in `k`" in markdown
+    assert "- **FAILS**: too small\n  - computed 327,680 B/token in `k`" in markdown
     assert "the two disagree" in markdown and "HOLDS, but was expected to be refuted" in markdown
 
 
@@ -172,7 +172,7 @@ def test_a_refuted_claim_shows_the_number_and_the_reason(tmp_path: Path) -> None
     assert "1 claim: 0 hold, 1 refuted as expected." in markdown
     assert (
         "- **refuted, as expected**: tiny\n"
-        "  - measured 327,680 B/token in `k`, claimed < 1,024 B/token\n"
+        "  - computed 327,680 B/token in `k`, claimed < 1,024 B/token\n"
         "  - derived independently: `2 * 80 * 8 * 128 * 2 = 327,680 B/token`\n"
         "  - because it has 327,680 B/token"
     ) in markdown

@@ -112,9 +112,11 @@ def call(pattern: str, numbers: str, arguments: tuple[Any, ...]) -> Symbolic:
     An argument is put in brackets where the pattern would bind tighter than its own sign does.
     """
     parts = [_of(argument) for argument in arguments]
-    # A pattern with a bare place in numbers is for what is already written out as a sum.
-    if numbers == "{0}" and parts[0].numbers.startswith("["):
-        numbers = pattern
+    written = parts[0].numbers
+    if numbers == "{0}" and written.startswith("["):
+        numbers = pattern  # a series is not written out as a sum
+    elif numbers == "{0}" and written.startswith("(") and " + " in written:
+        numbers = written[1:-1]
     return Symbolic(
         _filled(pattern, [(p.symbols, p.precedence) for p in parts]),
         _filled(numbers, [(p.numbers, p.precedence) for p in parts]),

@@ -139,6 +139,38 @@ def _expected_tree() -> list[str]:
     return ["├─ b = a = 1", "│  └─ a = 1", "└─ b = 1 (derived above)"]
 
 
+MIXED = """
+title: Mixed
+question: How many bytes?
+uses:
+  model:
+    title: Two kinds of heads
+    source: {title: made up}
+    groups:
+      - {name: wide, kind: full, layers: 10, kv_heads: 8, head_dim: 128 element/token}
+      - {name: narrow, kind: full, layers: 52, kv_heads: 2, head_dim: 64 element/token}
+  kv_dtype: fp16
+values:
+  k: kv_per_token
+"""
+
+
+def test_layer_groups_are_added_by_name(tmp_path: Path) -> None:
+    """A sum over layer groups is written out, and each group's part bears its name."""
+    file = tmp_path / "experiments" / "mixed.yaml"
+    file.parent.mkdir()
+    file.write_text(MIXED)
+    results = pipeline.run(file).results
+    step = explain(results)(results.values["k"])
+    assert step.equation == "k = Σ k_g = 40,960 + 26,624 = 67,584 B/token"
+    assert step.steps[0].shown == "40,960 B/token (wide), 26,624 B/token (narrow)"
+    assert [inner.parts[2] for inner in step.steps[0].steps] == [
+        "2 · 10 · 8 · 128 · 2",
+        "2 · 52 · 2 · 64 · 2",
+    ]
+    assert "| `L` | `layers` | 10, 52 |" in pipeline.run(file).text("md")
+
+
 def test_a_comparison_says_how_it_came_out() -> None:
     """A choice shows its condition in symbols and numbers, and whether it holds."""
     slow = step_of("fetch_or_recompute", "tiers[tier=nvme].verdict").equation
