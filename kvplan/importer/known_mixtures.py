@@ -237,8 +237,8 @@ MIXTURES: dict[str, Family] = {
     "arctic": PLAIN.but(
         read=read_dense_and_experts,
         style=_BIASED,
-        experts=Experts(after_dense(), "num_local_experts", width="intermediate_size"),
-        aliases={"moe_layer_freq": ("moe_layer_frequency",)},
+        experts=Experts(qwen_steps, "num_local_experts", width="intermediate_size"),
+        aliases={"decoder_sparse_step": ("moe_layer_frequency",)},
     ),
     "afmoe": PLAIN.but(
         kinds=by_layer_types(4),

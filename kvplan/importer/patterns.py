@@ -136,7 +136,8 @@ def llama4_chunks(reading: Reading, layers: int) -> list[LayerKind]:
     rope = reading.numbers("no_rope_layers") or [int((i + 1) % 4 != 0) for i in range(layers)]
     stated = reading.words("layer_types", layers, tuple(_KINDS))
     chunk = reading.optional("attention_chunk_size")
-    reading.of_length("no_rope_layers", rope, layers)
+    if not reading.of_length("no_rope_layers", rope, layers):
+        return [("full", None)] * layers
     chunked = [k == "chunked_attention" for k in stated] if stated else [bool(r) for r in rope]
     return [("chunked", chunk) if c and chunk else ("full", None) for c in chunked]
 
@@ -144,10 +145,15 @@ def llama4_chunks(reading: Reading, layers: int) -> list[LayerKind]:
 def gpt_neo_types(reading: Reading, layers: int) -> list[LayerKind]:
     """GPT-Neo: attention_types is a list of [[kinds], repeats], window_size the local window."""
     window = reading.figure("window_size", 256)
-    names: list[str] = []
-    for kinds, repeats in reading.raw("attention_types", [[["global", "local"], layers // 2]]):
-        names += kinds * repeats
+    stated = reading.raw("attention_types", [[["global", "local"], layers // 2]])
+    reading.has("attention_types")
+    try:
+        names = [name for kinds, repeats in stated for name in list(kinds) * min(repeats, layers)]
+    except (TypeError, ValueError):
+        reading.complain(
+            "attention_types", "is no list of [kinds, repeats]", "give it as published"
+        )
+        names = []
     if not reading.of_length("attention_types", names, layers):
         return [("full", None)] * layers
-    reading.has("attention_types")
     return [("sliding", window) if n == "local" else ("full", None) for n in names]

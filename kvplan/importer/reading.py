@@ -19,7 +19,7 @@ OLD_NAMES: Mapping[str, tuple[str, ...]] = {
     "max_position_embeddings": ("n_positions", "max_seq_len", "seq_length", "max_sequence_length"),
     "vocab_size": ("padded_vocab_size",),
 }
-MOST_LAYERS = 10_000  # a larger count is a mistake, and would be expanded layer by layer
+MOST_LAYERS = 1_000  # a larger count is a mistake, and would be expanded layer by layer
 LARGEST_COUNT = 2**48
 
 # Keys that look as if they bear on the shape and do not: training, decoding, kernels, rotary

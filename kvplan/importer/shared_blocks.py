@@ -38,7 +38,7 @@ _WORDS = {"linear_attention": "mamba", "full_attention": "attention"} | {
 def read_nemotron_h(reading: Reading, family: Family) -> Shape:
     """Nemotron-H: every layer is one block (Mamba-2, attention, MLP or experts) behind one norm."""
     blocks = _blocks(reading, "layers_block_type", "hybrid_override_pattern")
-    if reading.has("num_hidden_layers"):
+    if blocks and reading.has("num_hidden_layers"):
         reading.of_length("layers_block_type", blocks, reading.count("num_hidden_layers"))
     named = dict(reading.data) | {"num_hidden_layers": max(len(blocks), 1)}
     frame = read_frame(replace(reading, data=named))
@@ -215,6 +215,15 @@ def read_recurrent_gemma(reading: Reading, family: Family) -> Shape:
     frame = read_frame(reading)
     cycle = reading.raw("block_types", ["recurrent", "recurrent", "attention"])
     reading.has("block_types")
+    if (
+        not isinstance(cycle, list)
+        or not cycle
+        or set(map(str, cycle)) - {"recurrent", "attention"}
+    ):
+        reading.complain(
+            "block_types", "is no list of recurrent and attention", "give it as published"
+        )
+        cycle = ["recurrent"]
     heads = read_heads(reading, frame.width)
     window = reading.figure("attention_window_size", 2048)
     mixer = read_rg_lru(reading, frame.width)

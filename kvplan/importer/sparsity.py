@@ -57,18 +57,19 @@ def jamba_period(reading: Reading, layers: int) -> list[bool]:
 
 
 def ernie_span(reading: Reading, layers: int) -> list[bool]:
-    """ERNIE 4.5: every moe_layer_interval-th layer from moe_layer_start_index to
-    moe_layer_end_index.
-    """
-    first = reading.raw("moe_layer_start_index", 1)
-    last = reading.raw("moe_layer_end_index", -1)
-    # The vision variants give one value for text and one for vision experts; text comes first.
-    first, last = (v[0] if isinstance(v, list) and v else v for v in (first, last))
-    last = layers - 1 if last in (-1, None) else last
+    """ERNIE 4.5: every moe_layer_interval-th layer from moe_layer_start_index to _end_index."""
+    first = _text_index(reading, "moe_layer_start_index", 1)
+    last = _text_index(reading, "moe_layer_end_index", -1)
     step = reading.count("moe_layer_interval", 1)
-    reading.has("moe_layer_start_index")
-    reading.has("moe_layer_end_index")
+    last = layers - 1 if last == -1 else last
     return [first <= i <= last and (i + 1) % step == 0 for i in range(layers)]
+
+
+def _text_index(reading: Reading, key: str, default: int) -> int:
+    """A layer index; vision variants give one for text and one for vision experts, text first."""
+    if isinstance(reading.raw(key), list):
+        return (reading.numbers(key) or [default])[0]
+    return reading.count(key, default, minimum=-1)
 
 
 def step_enumeration(reading: Reading, layers: int) -> list[bool]:

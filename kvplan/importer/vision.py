@@ -24,7 +24,7 @@ _QWEN3_KEYS = (
 def vision_parameters(config: Mapping[str, Any]) -> int | None:
     """Parameters (elements) of the vision tower and its merger; None where it is not known."""
     vision = config.get("vision_config")
-    if config.get("model_type") not in _QWEN3_TOWERS or not isinstance(vision, Mapping):
+    if str(config.get("model_type")) not in _QWEN3_TOWERS or not isinstance(vision, Mapping):
         return None
     sizes = [vision.get(key) for key in _QWEN3_KEYS]
     deep = vision.get("deepstack_visual_indexes", [])
