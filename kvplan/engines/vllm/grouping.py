@@ -9,7 +9,7 @@ from kvplan.engines.arithmetic import ceil_div
 from kvplan.engines.parallel import stage_layers, stage_of_layer
 from kvplan.engines.shape import Layout, ModelShape
 from kvplan.engines.vllm.alignment import Blocks, blocks_of
-from kvplan.engines.vllm.caches import layer_caches, refuse_unknown
+from kvplan.engines.vllm.caches import Cache, layer_caches, refuse_unknown
 from kvplan.engines.vllm.groups import (
     Group,
     Grouping,
@@ -111,7 +111,7 @@ def group_layers(
     caches = distinct(placed)
     if not caches:
         return Grouping((), (), raw)
-    if not rules.grouped and len({(c.kind, c.window, c.block_size, c.page) for c in caches}) > 1:
+    if not rules.grouped and len({_type_of(cache) for cache in caches}) > 1:
         message = "Only models with one type of KV cache are supported."
         raise PlannerError("several_cache_types", "NotImplementedError", message)
     if not rules.grouped or same_cache(caches):
@@ -124,6 +124,12 @@ def group_layers(
             return Grouping(tuple(groups), (), raw, packed=True)
     groups_, padding = split_buckets(unify_pages(placed, rules), stages, rules.group_by_maximum)
     return Grouping(groups_, padding, raw)
+
+
+def _type_of(cache: Cache) -> tuple[bool, int, int, int]:
+    """What layers of 0.8 must have in common (KVCacheSpec.type_id)."""
+    window = 0 if cache.is_full else cache.window
+    return cache.is_full, window, cache.block_size, cache.page
 
 
 def plan_groups(

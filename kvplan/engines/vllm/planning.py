@@ -46,6 +46,7 @@ class Plan:
     `num_gpu_blocks` counts the null block, which is never handed out. `printed_tokens` is the
     figure of the log line in the release's own meaning: block tokens (0.6, 0.8), an equal share of
     the block ids for each group (0.11, 0.20), or concurrency times max_model_len (0.33).
+    Groups and needs are for the length asked for; after auto-fit the log lines are for the fitted.
     """
 
     version: str
@@ -217,6 +218,7 @@ def _decide(
 ) -> Plan:
     """Auto-fit, fit check, blocks of each rank, the minimum, and what is printed."""
     rules, length = planner.rules, settings.max_model_len
+    described = _with_needs(planner, described, length)
     override = settings.num_gpu_blocks_override
     planned = available
     if override is not None and rules.override_resizes:
@@ -231,13 +233,11 @@ def _decide(
             for memory, stage in zip(spare, stages, strict=True)
         )
         if fitted <= 0:
-            described = _with_needs(planner, described, length)
             return replace(
                 described, outcome="refused", error=Refusal("auto_fit_impossible", "ValueError")
             )
-        described = replace(described, fitted_max_model_len=fitted, max_model_len=fitted)
+        described = replace(described, fitted_max_model_len=fitted)
         length = fitted
-    described = _with_needs(planner, described, length)
     refusal = _check_fit(planner, stages, spare, length)
     if refusal is not None:
         return replace(described, outcome="refused", error=refusal)

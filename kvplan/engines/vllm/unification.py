@@ -83,7 +83,7 @@ def promote_windows(placed: list[Placed], settings: VllmSettings, rules: Rules) 
         }
         placed = [replace(p, cache=turned.get(p.cache, p.cache)) for p in placed]
     caches = distinct(placed)
-    if not (same_cache(caches) or same_type(caches, rules)):
+    if rules.grouped and not (same_cache(caches) or same_type(caches, rules)):
         message = "Hybrid KV cache manager is disabled but the layers are of several types."
         raise PlannerError("cannot_unify_without_hybrid_manager", "ValueError", message)
     return placed
