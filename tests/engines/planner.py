@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kvplan.engines import sglang
+from kvplan.engines.sglang_cells import SglangSettings
 from kvplan.engines.shape import LayerGroup, Layout, ModelShape, RecurrentState, model_shape
 from kvplan.engines.vllm.planning import Plan, gib_text, longest_fitting_length, plan
 from kvplan.engines.vllm.settings import VllmSettings, max_concurrent_batches
@@ -177,4 +179,48 @@ def _decision(made: Plan) -> dict[str, Any]:
                 "available_gib": gib_text(error.available_bytes, rounds),
                 "estimated_max_model_len": error.estimated_max_model_len,
             }
+    return answer
+
+
+def sglang_answer(case: Inputs) -> dict[str, Any]:
+    """Everything an SGLang case may expect, under the names of the file."""
+    i = case["inputs"]
+    ssm = i.get("mamba_ssm_dtype", "")
+    named = (
+        "context_len",
+        "page_size",
+        "swa_full_tokens_ratio",
+        "max_total_tokens",
+        "max_running_requests",
+        "chunked_prefill_size",
+        "disable_radix_cache",
+        "overlap_schedule",
+        "swa_eviction_interval",
+        "eagle_draft_layers",
+        "mamba_full_memory_ratio",
+        "mamba_extra_buffer",
+        "max_mamba_cache_size",
+    )
+    settings = SglangSettings(
+        version=case["version"],
+        kv_dtype=i["kv_cache_dtype"],
+        ssm_dtype=_DTYPES.get(ssm, ssm),
+        **{name: i[name] for name in named if name in i},
+    )
+    made = sglang.plan(shape_of(i), settings, layout_of(i), i["available_bytes"])
+    answer: dict[str, Any] = {
+        "layers_by_stage": list(made.layers_by_stage),
+        "outcome": made.outcome,
+        "fits": made.fits,
+        "bytes_per_token_by_stage": list(made.bytes_per_token_by_stage),
+        "max_total_num_tokens": made.max_total_num_tokens,
+        "full_max_total_num_tokens": made.full_tokens,
+        "swa_max_total_num_tokens": made.window_tokens,
+        "max_running_requests": made.max_running_requests,
+        "max_mamba_cache_size": made.max_mamba_cache_size,
+        "mamba_state_bytes_per_request_all_layers": made.state_bytes_per_request,
+        "bytes_left_for_tokens_by_stage": list(made.bytes_left_for_tokens_by_stage),
+    }
+    if made.error:
+        answer["error"] = {"type": made.error_type, "kind": made.error}
     return answer
