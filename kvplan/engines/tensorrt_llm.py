@@ -208,21 +208,22 @@ def estimation_tokens(
 
 def host_tier_quota(
     device_quota: int,
-    host_available: int,
+    host_available: int | None,
     colocated_ranks: int = 1,
     memlock_limit: int | None = None,
     shares_device_memory: bool = False,
 ) -> int:
-    """Bytes the automatic host tier takes on one rank.
+    """Bytes the automatic host tier takes on one rank; None stands for a limit that is not known.
 
     At most the device quota, half of the rank's share of free host memory, and 0.8 of the lock
-    limit. Where host and device are one memory, the device quota is taken off, and nothing may be
-    left; elsewhere a result that is not positive falls back to the device quota. Source:
-    _compute_auto_host_tier_quota.
+    limit. Where host and device are one memory, the device quota is taken off first, and nothing
+    may be left; elsewhere a result that is not positive falls back to the device quota. Source:
+    kv_cache_manager_v2.py _compute_auto_host_tier_quota.
     """
-    if shares_device_memory:
-        host_available -= device_quota
-    limits = [device_quota, host_available // colocated_ranks // 2]
+    limits = [device_quota]
+    if host_available is not None:
+        own = device_quota if shares_device_memory else 0
+        limits.append((host_available - own) // colocated_ranks // 2)
     if memlock_limit is not None:
         limits.append(memlock_limit * 4 // 5)
     quota = min(limits)

@@ -19,6 +19,16 @@ def prompt_hit_tokens(
     return max(blocks - (1 if drop_last_block else 0), 0) * block_size
 
 
+def salted_hit_tokens(
+    prompt: int, cached: int, block_size: int, stored_salt: str | None, salt: str | None
+) -> int:
+    """Hits under a cache salt: it is hashed into the first block, so other salts never share.
+
+    Source: v1/core/kv_cache_utils.py generate_block_hash_extra_keys.
+    """
+    return prompt_hit_tokens(prompt, cached, block_size) if salt == stored_salt else 0
+
+
 def window_hit_blocks(
     cached: Sequence[bool], window: int, block_size: int, drop_last_block: bool = False
 ) -> int:

@@ -55,6 +55,14 @@ def state_blocks(
     return 1 + speculative_tokens
 
 
+def tokens_per_block(block_size: int, context_ranks: int, sharded: bool) -> int:
+    """Tokens of the request one block covers: attention is shared by context ranks, states not.
+
+    Source: v1/core/kv_cache_utils.py resolve_kv_cache_block_sizes, MambaSpec.
+    """
+    return block_size * context_ranks if sharded else block_size
+
+
 @dataclass(frozen=True)
 class Demand:
     """What decides the blocks of one request besides its length."""
