@@ -24,6 +24,7 @@ class LlamaSettings:
     type_v: str = "f16"
     swa_full: bool = False
     flash_attention: bool = True
+    latent_value_copy: bool = False  # older builds keep a V tensor of latent width beside MLA
     rollback_copies: int = 0  # state copies kept for speculative decoding (rs_seq)
 
 
@@ -103,7 +104,8 @@ def _rows(group: LayerGroup, settings: LlamaSettings, widest_value: int) -> tupl
     Without flash attention V is transposed and takes the width of the widest layer.
     """
     if group.kind == "mla":
-        return row_bytes(settings.type_k, group.latent + group.rope_dim), 0
+        copy = row_bytes(settings.type_v, group.latent) if settings.latent_value_copy else 0
+        return row_bytes(settings.type_k, group.latent + group.rope_dim), copy
     key = row_bytes(settings.type_k, group.kv_heads * group.head_dim)
     width = group.kv_heads * group.value_dim
     value = width if settings.flash_attention else widest_value
