@@ -1,0 +1,358 @@
+"""Shape, settings and free bytes in, the plan out: fit, number of blocks, and the log lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kvplan.engines.arithmetic import GIB, largest
+from kvplan.engines.shape import Layout, ModelShape
+from kvplan.engines.vllm.grouping import plan_groups
+from kvplan.engines.vllm.groups import Group, Grouping, Padding
+from kvplan.engines.vllm.requests import DcpWithSlidingWindow, Demand, demand
+from kvplan.engines.vllm.settings import VllmSettings
+from kvplan.engines.vllm.unification import PlannerError
+from kvplan.engines.vllm.versions import Rules, rules_for
+from kvplan.errors import ValueProblem
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """One group as the planner reports it: layers, tokens a block, bytes, blocks of one request."""
+
+    kind: str
+    layers: int
+    block_size: int
+    page_bytes: int
+    blocks_per_request: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why the engine does not start; bytes where the engine names them."""
+
+    kind: str
+    type: str
+    needed_bytes: int | None = None
+    available_bytes: int | None = None
+    estimated_max_model_len: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the start-up planning decides, or why it refuses.
+
+    `num_gpu_blocks` counts the null block, which is never handed out. `printed_tokens` is the
+    figure of the log line in the release's own meaning: block tokens (0.6, 0.8), an equal share of
+    the block ids for each group (0.11, 0.20), or concurrency times max_model_len (0.33).
+    Groups and needs are for the length asked for; after auto-fit the log lines are for the fitted.
+    """
+
+    version: str
+    outcome: str
+    layers_by_stage: tuple[int, ...]
+    max_model_len: int
+    groups: tuple[GroupPlan, ...] = ()
+    padding: tuple[Padding, ...] = ()
+    bytes_per_block_by_stage: tuple[int, ...] = ()
+    needed_bytes_by_stage: tuple[int, ...] = ()
+    blocks_per_request: int = 0
+    num_gpu_blocks: int | None = None
+    printed_tokens: int | None = None
+    max_concurrency: float | None = None
+    printed_by_rank: tuple[tuple[int, float], ...] = ()
+    attention_block_size: int | None = None
+    state_page_padded: int | None = None
+    fitted_max_model_len: int | None = None
+    error: Refusal | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the engine starts with these arguments."""
+        return self.outcome == "ok"
+
+    @property
+    def usable_blocks(self) -> int:
+        """Blocks that can be handed out: block 0 stands in for freed window blocks."""
+        return max((self.num_gpu_blocks or 1) - 1, 0)
+
+
+def gib_text(amount: int, rounds: bool) -> str:
+    """Bytes as the engine prints GiB: rounded to a float (0.20 on) or with two decimals."""
+    return f"{round(amount / GIB, 2)}" if rounds else f"{amount / GIB:.2f}"
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """The pieces one plan is computed from."""
+
+    rules: Rules
+    grouping: Grouping
+    demand: Demand
+
+    def group_blocks(self, group: Group, length: int, stage: int | None = None) -> int:
+        """Blocks of one request in a group; in mixed groups the layer that needs most."""
+        caches = group.caches_on(stage) if stage is not None else [c for c, _ in group.members]
+        return max(self.demand.blocks(cache, length) for cache in caches)
+
+    def request_blocks(self, length: int, stage: int) -> int:
+        """Blocks of one request in all groups."""
+        here = stage if self.rules.uniform_stage_page else None
+        return sum(self.group_blocks(g, length, here) for g in self.grouping.groups)
+
+    def block_bytes(self, stage: int) -> int:
+        """Bytes of one block id on a stage; 0.11 charges a stage all pages of a mixed group."""
+        groups = self.grouping.groups
+        if groups and groups[0].uniform_type and not self.rules.uniform_stage_page:
+            return groups[0].page
+        return self.grouping.block_bytes[stage]
+
+    def needed(self, length: int, stage: int) -> int:
+        """Bytes one request of that length needs on a stage, as the fit check counts them.
+
+        From 0.20 on block ids times the widest group; before, the layers as they are: no padding,
+        and windows as windows even where the hybrid manager will turn them full.
+        """
+        if self.rules.check_groups:
+            blocks = self.request_blocks(length, stage)
+            return blocks * self.grouping.block_bytes[stage] if self.grouping.groups else 0
+        return sum(
+            count * self.demand.blocks(cache, length) * cache.page
+            for cache, count in self.grouping.layers[stage]
+        )
+
+    def longest(self, available: int, stage: int, limit: int) -> int:
+        """The longest request up to `limit` that fits; 0 if one token does not.
+
+        Source: estimate_max_model_len, _estimate_max_model_len_from_groups.
+        """
+        return largest(lambda length: self.needed(length, stage) <= available, limit)
+
+    def concurrency(self, blocks: int, length: int, stage: int) -> float:
+        """Requests of that length the pool holds; the null block is counted in."""
+        return blocks / self.request_blocks(length, stage)
+
+    def tokens(self, blocks: int, length: int, stage: int) -> int:
+        """The figure of the "KV cache size" line, in the release's own meaning.
+
+        0.33 multiplies two floats and cuts: that rounding is kept. Source: get_kv_cache_capacity
+        (0.33), _report_kv_cache_config (0.20), get_kv_cache_config_from_groups (0.11).
+        """
+        groups = self.grouping.groups
+        if self.rules.tokens == "requests":
+            return int(self.concurrency(blocks, length, stage) * length)
+        smallest = min(g.first.block_size or length for g in groups)
+        if self.rules.tokens == "blocks":
+            return blocks * smallest
+        return blocks // len(groups) * smallest * self.demand.context_ranks
+
+
+def plan(
+    shape: ModelShape,
+    settings: VllmSettings,
+    layout: Layout,
+    available_bytes: int | Sequence[int],
+) -> Plan:
+    """What vLLM decides at start-up from the bytes each rank has left for KV.
+
+    Rank = stage x tensor parallel + tensor rank; one figure stands for all ranks. Source:
+    get_kv_cache_configs of each release (0.8: get_kv_cache_config and unify_kv_cache_configs).
+    """
+    rules = rules_for(settings.version)
+    if rules.stages == "vllm-v0":
+        what = "the V0 engine of vLLM 0.6 plans by other rules"
+        raise ValueProblem(what, "it has one kind of block", "call vllm.v0.plan")
+    ranks = layout.tensor * layout.pipeline
+    available = _by_rank(available_bytes, ranks)
+    stages = [rank // layout.tensor for rank in range(ranks)]
+    request = demand(
+        settings, rules, layout.pipeline, layout.decode_context, layout.prefill_context
+    )
+    try:
+        grouping, blocks, split = plan_groups(shape, settings, rules, layout)
+    except PlannerError as error:
+        return _failed(rules, settings, error)
+    planner = _Planner(rules, grouping, request)
+    described = Plan(
+        rules.version,
+        "ok",
+        split,
+        settings.max_model_len,
+        padding=grouping.padding,
+        attention_block_size=blocks.attention if blocks.aligned else None,
+        state_page_padded=blocks.padded_state,
+    )
+    try:
+        return _decide(planner, settings, described, stages, available)
+    except DcpWithSlidingWindow:
+        message = "DCP not support sliding window."
+        refusal = Refusal("dcp_with_sliding_window", "AssertionError", message=message)
+        return replace(described, outcome="error", error=refusal)
+    except PlannerError as error:
+        return replace(
+            described, outcome="error", error=Refusal(error.kind, error.type, message=str(error))
+        )
+
+
+def _by_rank(available: int | Sequence[int], ranks: int) -> list[int]:
+    if isinstance(available, int):
+        return [available] * ranks
+    if len(available) != ranks:
+        what = f"{len(available)} memory figures for {ranks} ranks"
+        raise ValueProblem(what, "every rank has its own", f"give 1 or {ranks}")
+    return list(available)
+
+
+def _failed(rules: Rules, settings: VllmSettings, error: PlannerError) -> Plan:
+    refusal = Refusal(error.kind, error.type, message=error.message)
+    return Plan(rules.version, "error", (), settings.max_model_len, error=refusal)
+
+
+def _decide(
+    planner: _Planner,
+    settings: VllmSettings,
+    described: Plan,
+    stages: list[int],
+    available: list[int],
+) -> Plan:
+    """Auto-fit, fit check, blocks of each rank, the minimum, and what is printed."""
+    rules, length = planner.rules, settings.max_model_len
+    described = _with_needs(planner, described, length)
+    override = settings.num_gpu_blocks_override
+    planned = available
+    if override is not None and rules.override_resizes:
+        planned = [override * _block_bytes(planner, stage) for stage in stages]
+    spare = [
+        memory - (_block_bytes(planner, stage) if rules.null_block else 0)
+        for memory, stage in zip(planned, stages, strict=True)
+    ]
+    if settings.auto_fit and rules.can_auto_fit:
+        fitted = min(
+            planner.longest(memory, stage, length)
+            for memory, stage in zip(spare, stages, strict=True)
+        )
+        if fitted <= 0:
+            return replace(
+                described, outcome="refused", error=Refusal("auto_fit_impossible", "ValueError")
+            )
+        described = replace(described, fitted_max_model_len=fitted)
+        length = fitted
+    refusal = _check_fit(planner, stages, spare, length)
+    if refusal is not None:
+        return replace(described, outcome="refused", error=refusal)
+    return _size_pool(planner, described, stages, planned, override, length)
+
+
+def _block_bytes(planner: _Planner, stage: int) -> int:
+    size = planner.block_bytes(stage)
+    if size == 0 and planner.grouping.groups:
+        message = f"pipeline stage {stage} keeps no KV, and the engine divides by its block size"
+        raise PlannerError("stage_without_layers", "ZeroDivisionError", message)
+    return size
+
+
+def _with_needs(planner: _Planner, described: Plan, length: int) -> Plan:
+    """The plan with its groups and what one request of `length` takes on each stage."""
+    stages = range(len(described.layers_by_stage))
+    groups = tuple(
+        GroupPlan(
+            group.kind,
+            group.layers,
+            group.first.block_size or length,
+            group.page,
+            planner.group_blocks(group, length),
+        )
+        for group in planner.grouping.groups
+    )
+    return replace(
+        described,
+        groups=groups,
+        bytes_per_block_by_stage=tuple(planner.block_bytes(s) for s in stages),
+        needed_bytes_by_stage=tuple(planner.needed(length, s) for s in stages),
+        blocks_per_request=sum(group.blocks_per_request for group in groups),
+    )
+
+
+def _check_fit(
+    planner: _Planner, stages: list[int], spare: list[int], length: int
+) -> Refusal | None:
+    """The first rank that cannot hold one request of max_model_len, as it reports it.
+
+    Source: _check_enough_kv_cache_memory (0.20, 0.33), check_enough_kv_cache_memory before.
+    """
+    for stage, memory in zip(stages, spare, strict=True):
+        if not planner.grouping.layers[stage] and not planner.rules.check_groups:
+            continue
+        if not planner.grouping.groups:
+            continue
+        if memory <= 0:
+            return Refusal("no_memory", "ValueError", available_bytes=memory)
+        needed = planner.needed(length, stage)
+        if needed > memory:
+            estimate = None
+            if planner.rules.prints_estimate:
+                estimate = planner.longest(memory, stage, length) or None
+            return Refusal("max_model_len_does_not_fit", "ValueError", needed, memory, estimate)
+    return None
+
+
+def _size_pool(
+    planner: _Planner,
+    described: Plan,
+    stages: list[int],
+    planned: list[int],
+    override: int | None,
+    length: int,
+) -> Plan:
+    """Blocks of every rank, the smallest for all, and the log lines."""
+    if not planner.grouping.groups:
+        return replace(described, num_gpu_blocks=1)
+    counts = [
+        override if override is not None else max(memory // _block_bytes(planner, stage), 0)
+        for memory, stage in zip(planned, stages, strict=True)
+    ]
+    blocks = min(counts)
+
+    def printed(number: int, stage: int) -> tuple[int, float]:
+        tokens = planner.tokens(number, length, stage)
+        if planner.rules.tokens == "blocks":
+            return tokens, tokens / length
+        return tokens, planner.concurrency(number, length, stage)
+
+    lines = [printed(n, stage) for n, stage in zip(counts, stages, strict=True)]
+    if not planner.rules.prints_each_rank:
+        lines = [printed(blocks, 0)]
+    tokens, concurrency = min(lines)
+    return replace(
+        described,
+        num_gpu_blocks=blocks,
+        printed_tokens=tokens,
+        max_concurrency=concurrency,
+        printed_by_rank=tuple(lines) if len(set(lines)) > 1 else (),
+    )
+
+
+def longest_fitting_length(
+    shape: ModelShape,
+    settings: VllmSettings,
+    layout: Layout,
+    available_bytes: int | Sequence[int],
+    limit: int,
+) -> int:
+    """The engine's own search for the longest request up to `limit`, smallest over the ranks."""
+    rules = rules_for(settings.version)
+    ranks = layout.tensor * layout.pipeline
+    grouping, _, _ = plan_groups(shape, settings, rules, layout)
+    request = demand(
+        settings, rules, layout.pipeline, layout.decode_context, layout.prefill_context
+    )
+    planner = _Planner(rules, grouping, request)
+    found = []
+    for rank, memory in enumerate(_by_rank(available_bytes, ranks)):
+        stage = rank // layout.tensor
+        if settings.num_gpu_blocks_override is not None and rules.override_resizes:
+            memory = settings.num_gpu_blocks_override * planner.block_bytes(stage)
+        spare = memory - (planner.block_bytes(stage) if rules.null_block else 0)
+        found.append(planner.longest(spare, stage, limit))
+    return min(found)

@@ -1,0 +1,1 @@
+"""The engines' accounting held to what the engines answer."""
