@@ -105,7 +105,8 @@ def _matching_rows(table: TableResult, address: Address) -> list[int]:
 def _holds(table: TableResult, index: int, key: str, value: str) -> bool:
     row, plan = table.rows[index], table.plan.rows[index]
     if not key:
-        return plan.label == value
+        # Markdown and a shell may have made one blank of several.
+        return plan.label.split() == value.split()
     axes = dict(pair for pair in parse_address(f"t[{plan.address}].c").conditions if pair[0])
     if key in axes and (axes[key] == value or _same_number(axes[key], value)):
         return True
