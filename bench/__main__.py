@@ -11,7 +11,11 @@ from bench.processes import process_rows
 def main() -> None:
     """Measures new processes first, then sweeps and growth inside this one."""
     rows = [*process_rows(), *sweep_rows(), *growth_rows()]
-    print(tabulate(rows, ["what", "time", "memory, speed or growth", "aim"], tablefmt="pipe"))
+    print(
+        tabulate(
+            rows, ["what", "time", "processor", "memory, speed or growth", "aim"], tablefmt="pipe"
+        )
+    )
 
 
 main()

@@ -78,16 +78,18 @@ def sweep_rows() -> list[list[str]]:
         [
             f"sweep, 1,000,000 points x {columns} columns",
             f"{took:.3f} s",
+            "",
             f"{fast / 1e6:.1f} M cells/s",
             "5 M cells/s",
         ],
         [
             f"the same, cell by cell ({slow_cells:,} cells)",
             f"{slow_took:.3f} s",
+            "",
             f"{slow_cells / slow_took / 1e6:.2f} M cells/s; arrays are {ratio:.0f}x",
             "",
         ],
-        [f"sweep, 10,000 points x {columns} columns", f"{few_took:.4f} s", "", "0.2 s"],
+        [f"sweep, 10,000 points x {columns} columns", f"{few_took:.4f} s", "", "", "0.2 s"],
     ]
 
 
@@ -115,6 +117,12 @@ def _growth(name: str, make: Callable[[int], Callable[[], Any]], least: int) -> 
     make(least)()
     times = [seconds(make(size), 3 if size < 10**5 else 1) for size in sizes]
     return [
-        [f"{name}: {size:,}", f"{took:.3f} s", f"{took / times[0]:.1f}x for {size // least}x", ""]
+        [
+            f"{name}: {size:,}",
+            f"{took:.3f} s",
+            "",
+            f"{took / times[0]:.1f}x for {size // least}x",
+            "",
+        ]
         for size, took in zip(sizes, times, strict=True)
     ]

@@ -272,6 +272,48 @@ def explain(file: Path, cell: str, overrides: tuple[str, ...], as_json: bool) ->
     return FINE
 
 
+@_command("sweep")
+@one_file
+@click.argument("quantities", nargs=-1, metavar="[QUANTITY]...", shell_complete=entry_names)
+@click.option(
+    "--over",
+    required=True,
+    metavar="NAME=FROM..TO",
+    help='The input to vary, for instance --over "context=1 token..131072 token".',
+)
+@click.option("--where", default="", metavar="CONDITION", help="Print where this holds.")
+@sets
+@as_json
+def sweep(
+    file: Path,
+    quantities: tuple[str, ...],
+    over: str,
+    where: str,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Compute quantities at every point of a range of one input.
+
+    Up to a million points, starting from what the experiment uses. Whole numbers are all
+    computed, others in even steps; nothing is searched for, so a condition that comes and goes
+    is seen.
+
+    \b
+    Examples:
+      kvplan sweep experiments/token_cost.yaml replica_share --over "context=1 token..65536 token"
+      kvplan sweep experiments/token_cost.yaml --over "context=1 token..65536 token" \\
+        --where "kv_per_sequence < kv_budget / 16"
+    """
+    from kvplan import sweep as sweeping
+
+    found = sweeping.sweep(file, overrides, quantities, over, where)
+    if as_json:
+        return _say_json({"experiment": file.stem, **sweeping.summary(found)})
+    _say_changed(overrides)
+    _say(*sweeping.lines(found))
+    return FINE
+
+
 @_command("list")
 @click.argument("what", type=click.Choice(LISTS))
 @click.argument("name", required=False, shell_complete=entry_names)

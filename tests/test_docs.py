@@ -127,6 +127,7 @@ def test_one_sentence_stands_on_each_line(page: str) -> None:
 
 def _examples() -> list[str]:
     texts = [cli.help or "", *(command.help or "" for command in cli.commands.values())]
+    texts = [re.sub(r"\\\n +", "", text) for text in texts]
     found = [line.strip() for text in texts for line in text.splitlines() if "  kvplan " in line]
     return list(dict.fromkeys(found))
 
