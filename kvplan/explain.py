@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kvplan.errors import Place, ValueProblem
+from kvplan.errors import KvplanError, Place, Problem, ValueProblem
 from kvplan.evaluate import Numbers
 from kvplan.records import Binding, Cell, Given, Group, Results, Step
 from kvplan.registry import Quantity, load_registry
@@ -31,6 +31,19 @@ def explain(results: Results) -> StepsOf:
     explainers: dict[int, _Explainer] = {}
     made: dict[int, Step] = {}
 
+    def outermost(cell: Cell) -> Step:
+        try:
+            return steps_of(cell)
+        except RecursionError:
+            raise KvplanError(
+                Problem(
+                    f"'{cell.wish.key}' rests on too many steps, each derived from the next",
+                    "",
+                    "derive it from quantities",
+                    cell.wish.place,
+                )
+            ) from None
+
     def steps_of(cell: Cell) -> Step:
         if id(cell) not in made:
             made[id(cell)] = derive(cell)
@@ -44,7 +57,7 @@ def explain(results: Results) -> StepsOf:
             explainers[id(binding)] = _Explainer(binding, shelf)
         return _cell_step(cell, explainers[id(binding)], around, steps_of)
 
-    return steps_of
+    return outermost
 
 
 def tree(step: Step) -> list[str]:

@@ -17,7 +17,7 @@ from kvplan.records import Cell, Results, ShownCell, ShownTable, Step, Verdict
 from kvplan.sandbox import render_template
 from kvplan.tables import pipe_table, shown_values, tables
 from kvplan.values.show import show_quantity
-from kvplan.work import MAX_PER_TABLE, Derivation, Work
+from kvplan.work import MAX_LINES, MAX_PER_TABLE, Derivation, Work
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Derived:
-    """The derivations an HTML report opens; a table with more cells than are derived is `cut`."""
+    """The derivations an HTML report opens; `cut` counts the cells without, "" for values."""
 
     ids: dict[str, str]
     derivations: tuple[Derivation, ...]
     cut: dict[str, int]
     most: int
+    lines: int
 
 
 def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
@@ -153,13 +154,13 @@ def _sample(results: Results) -> list[Cell]:
 
 
 def _derived(work: Work, results: Results) -> Derived:
-    work.add(results.values.values())
-    left = {
+    left = {"": work.add(results.values.values())}
+    left |= {
         name: work.add(cell for row in table.rows for cell in row)
         for name, table in results.tables.items()
     }
     cut = {name: count for name, count in left.items() if count}
-    return Derived(work.ids, tuple(work.derivations.values()), cut, MAX_PER_TABLE)
+    return Derived(work.ids, tuple(work.derivations.values()), cut, MAX_PER_TABLE, MAX_LINES)
 
 
 def _table_view(table: ShownTable, fill: Filler) -> TableView:

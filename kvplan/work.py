@@ -1,4 +1,4 @@
-"""Cells in, the derivations a report can open out: equal ones once, so many per table."""
+"""Cells in, the derivations a report can open out: equal ones once, so many a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from kvplan.explain import StepsOf
 from kvplan.records import Cell, Step
 
+# What keeps a page with thousands of cells readable in a browser.
 MAX_PER_TABLE = 300
+MAX_LINES = 4_000
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,20 @@ class Work:
         self.derivations: dict[int, Derivation] = {}
         self._lines: dict[tuple[int, bool, bool, int], Line] = {}
 
-    def add(self, cells: Iterable[Cell], most: int = MAX_PER_TABLE) -> int:
-        """Derives cells until `most` different derivations are made; how many cells are left."""
-        left, budget = 0, most
+    def add(self, cells: Iterable[Cell]) -> int:
+        """Derives the cells of a table up to the limits; how many cells are left without."""
+        left, made, lines = 0, 0, 0
         for cell in cells:
             if cell.wish.label:
                 continue
-            if budget == 0:
+            if made >= MAX_PER_TABLE or lines >= MAX_LINES:
                 left += 1
                 continue
             step = self.steps_of(cell)
             if id(step) not in self.derivations:
-                made = Derivation(
-                    f"d{len(self.derivations) + 1}", cell.address, self._in_order(step)
-                )
-                self.derivations[id(step)] = made
-                budget -= 1
+                name = f"d{len(self.derivations) + 1}"
+                self.derivations[id(step)] = Derivation(name, cell.address, self._in_order(step))
+                made, lines = made + 1, lines + len(self.derivations[id(step)].lines)
             self.ids[cell.address] = self.derivations[id(step)].id
         return left
 

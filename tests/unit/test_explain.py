@@ -1,7 +1,9 @@
 """A derivation reads as it was written, works out as it is printed, and says where it starts."""
 
+import inspect
 import math
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from kvplan import pipeline
 from kvplan.address import find_cell
-from kvplan.errors import Place
+from kvplan.errors import KvplanError, Place
 from kvplan.explain import explain, flat, place_text, tree
 from kvplan.records import Cell, Step
 from kvplan.values import ops
@@ -169,6 +171,22 @@ def test_layer_groups_are_added_by_name(tmp_path: Path) -> None:
         "2 · 52 · 2 · 64 · 2",
     ]
     assert "| `L` | `layers` | 10, 52 |" in pipeline.run(file).text("md")
+
+
+def test_a_chain_too_long_to_explain_is_an_error(tmp_path: Path) -> None:
+    """Steps that rest on each other without end in sight are refused at the value asked for."""
+    links = [f"  v{i}: {{derive: v{i + 1} + k, unit: B/token}}" for i in range(60)]
+    file = tmp_path / "experiments" / "chain.yaml"
+    file.parent.mkdir()
+    file.write_text("\n".join([MIXED.strip(), *links, "  v60: kv_per_token"]))
+    results = pipeline.run(file).results
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 120)
+    try:
+        with pytest.raises(KvplanError, match="'v0' rests on too many steps"):
+            explain(results)(results.values["v0"])
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_a_comparison_says_how_it_came_out() -> None:
