@@ -68,7 +68,7 @@ def cli() -> None:
     """
 
 
-def _command(name: str) -> Callable[[Callable[..., int]], click.Command]:
+def _command(name: str, group: click.Group = cli) -> Callable[[Callable[..., int]], click.Command]:
     """Registers a command; what it returns is the exit code."""
 
     def register(function: Callable[..., int]) -> click.Command:
@@ -86,7 +86,7 @@ def _command(name: str) -> Callable[[Callable[..., int]], click.Command]:
                 code = NO_READER
             sys.exit(code)
 
-        return cli.command(name)(guarded)
+        return group.command(name)(guarded)
 
     return register
 
@@ -311,6 +311,71 @@ def sweep(
         return _say_json({"experiment": file.stem, **sweeping.summary(found)})
     _say_changed(overrides)
     _say(*sweeping.lines(found))
+    return FINE
+
+
+@_command("calc")
+@click.argument("quantity", shell_complete=entry_names)
+@click.option("--model", help="A model of the catalog; the same as --set model=NAME.")
+@click.option("--unit", default="", help="The unit to print, for instance KiB/token.")
+@sets
+@as_json
+def calc(
+    quantity: str, model: str | None, unit: str, overrides: tuple[str, ...], as_json: bool
+) -> int:
+    """Compute one quantity without a file, with its derivation.
+
+    \b
+    Examples:
+      kvplan calc kv_per_token --model llama-3.1-8b --set kv_dtype=bf16 --unit KiB/token
+      kvplan calc kv_at_context --model gpt-oss-120b --set kv_dtype=bf16 --set context="32768 token"
+    """
+    from dataclasses import asdict
+
+    from kvplan.calc import calc as answer
+    from kvplan.explain import explain as steps_of
+    from kvplan.explain import tree
+    from kvplan.tables import show_cell
+
+    settings = ((f"model={model}",) if model else ()) + overrides
+    results, cell = answer(quantity, settings, unit)
+    step = steps_of(results)(cell)
+    if as_json:
+        shown = cell.wish.unit.text if cell.wish.unit else ""
+        value = {"quantity": quantity, "value": cell.shown_value, "unit": shown}
+        return _say_json({**value, "derivation": asdict(step)})
+    _say(f"{quantity} = {show_cell(cell)}", "", *tree(step))
+    return FINE
+
+
+@cli.group("import")
+def import_() -> None:
+    """Read what others publish into the catalog.
+
+    \b
+    Example:
+      kvplan import model config.json --id my-model
+    """
+
+
+@_command("model", import_)
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--id", "name", help="Its name in the catalog; default: the file's name.")
+@click.option("--url", default="", help="Where the config was found; reports link to it.")
+@click.option("--seen", default="", help="When, for instance 2026-01-31.")
+def import_model(config: Path, name: str | None, url: str, seen: str) -> int:
+    """Read a Hugging Face config.json into catalog/models/ID.yaml, with the origin of each field.
+
+    An architecture that is not known is an error; nothing is guessed.
+
+    \b
+    Example:
+      kvplan import model config.json --id my-model
+    """
+    from kvplan.importer import write_model
+
+    written, said = write_model(config, name, url, seen)
+    _say(f"{_near(written)} written", *said)
     return FINE
 
 

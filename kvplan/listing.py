@@ -10,8 +10,9 @@ from typing import Any
 
 from kvplan.arguments import CATALOG_LISTS
 from kvplan.catalog import Catalog, Entry
-from kvplan.errors import KvplanError, Place, Problem, one_of, suggest
-from kvplan.records import Given, Source
+from kvplan.errors import KvplanError, Place, Problem, ValueProblem, one_of, suggest
+from kvplan.evaluate import Numbers
+from kvplan.records import Binding, Given, Source
 from kvplan.registry import Quantity, load_registry
 from kvplan.values.ops import OPS
 from kvplan.values.plain import PLAIN_FUNCTIONS
@@ -97,13 +98,58 @@ def _text(value: Any) -> str:
 
 def _table(what: str, records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     if what in CATALOG_LISTS:
-        return _entry_table(records)
+        return (_model_table if what == "models" else _entry_table)(records)
     columns = {
         "formulas": ["name", "symbol", "unit", "role", "source"],
         "functions": ["name", "call", "used in", "what it does"],
         "experiments": ["name", "title", "file"],
     }[what]
     return columns, [[_short(str(record[column])) for column in columns] for record in records]
+
+
+def _model_table(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Models in one line each: size, length, layers by kind, and the bytes of a token."""
+    headers = ["name", "parameters", "active", "max context", "layers", "KiB/token at 16 bit"]
+    return headers, [
+        [
+            record["name"],
+            _billions(record["values"].get("parameters")),
+            _billions(record["values"].get("active_parameters")),
+            f"{record['values']['max_context']['value']:,}"
+            if "max_context" in record["values"]
+            else "",
+            " + ".join(
+                f"{g['values']['layers']['value']} {g['kind']}"
+                for g in record["groups"]
+                if "layers" in g["values"]
+            ),
+            record["kib_per_token"],
+        ]
+        for record in records
+    ]
+
+
+def _billions(value: dict[str, Any] | None) -> str:
+    return f"{value['value'] / 1e9:.1f} B" if value else ""
+
+
+def _kib_per_token(entry: Entry) -> str:
+    """What one more token adds: at the start, then once every window is full."""
+    registry = load_registry()
+    longest = entry.givens["max_context"].value if "max_context" in entry.givens else 2**17
+    sixteen_bit = ("kv_element", "conv_element", "state_element")
+    found = []
+    for length in (1, longest):
+        extra = {name: Given(name, 2, "2 B/element", None, None, "") for name in sixteen_bit}
+        extra["context"] = Given("context", length, f"{length} token", None, None, "")
+        numbers = Numbers(Binding({**entry.givens, **extra}, entry.groups))
+        try:
+            grown = numbers.value("kv_growth_per_token")
+        except ValueProblem:
+            return "unknown"
+        kib = registry["kv_growth_per_token"].show.from_base(grown)
+        found.append(show_number(kib, 0 if kib == int(kib) else 1))
+    return found[0] if found[0] == found[1] else f"{found[0]}, later {found[1]}"
 
 
 def _entry_table(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -143,7 +189,9 @@ def _entries(kind: str, problems: list[Problem]) -> Iterable[dict[str, Any]]:
     catalog = Catalog(Path.cwd())
     for name in catalog.names(kind):
         try:
-            yield _entry(catalog.packaged(kind, name))
+            entry = catalog.packaged(kind, name)
+            size = {"kib_per_token": _kib_per_token(entry)} if kind == "model" else {}
+            yield _entry(entry) | size
         except KvplanError as error:
             problems.extend(error.problems)
 

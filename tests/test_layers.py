@@ -21,6 +21,9 @@ PART_OF = {
     "prose": "explain",
     "inventory": "render",
     "work": "render",
+    "listing": "render",
+    "calc": "pipeline",
+    "sweep": "pipeline",
     "sandbox": "explain",
 }
 

@@ -1,7 +1,7 @@
 """Hugging Face config.json in, catalog entry out: read_config, import_config, to_yaml."""
 
 from kvplan.importer.assemble import import_config
-from kvplan.importer.catalog_file import Origin, to_yaml, write_catalog_file
+from kvplan.importer.catalog_file import Origin, to_yaml, write_catalog_file, write_model
 from kvplan.importer.document import Config, parse_config, read_config
 from kvplan.importer.groups import compress_pattern, expand_pattern
 from kvplan.importer.records import Group, ImportedModel, Keys
@@ -19,4 +19,5 @@ __all__ = [
     "read_config",
     "to_yaml",
     "write_catalog_file",
+    "write_model",
 ]

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kvplan.errors import KvplanError, Place, Problem
+from kvplan.importer.assemble import import_config
+from kvplan.importer.document import read_config
 from kvplan.importer.records import Group, ImportedModel
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.()][\w .,:/()+*'-]*(?<![ :])")
@@ -28,6 +31,7 @@ class Origin:
 def to_yaml(model: ImportedModel, origin: Origin) -> str:
     """The catalog file of a model; the same model and origin give the same bytes."""
     source = {"title": origin.title, "url": origin.url, "seen": origin.seen}
+    source = {key: text for key, text in source.items() if text}
     lines = [f"title: {_text(origin.model or origin.title)}"]
     lines.append(f"source: {_flow(source)}")
     lines += _block("groups", model.groups, model, "")
@@ -49,6 +53,42 @@ def to_yaml(model: ImportedModel, origin: Origin) -> str:
         lines.append("notes:")
         lines += [f"  - {_text(note)}" for note in model.notes]
     return "\n".join(lines) + "\n"
+
+
+def write_model(config: Path, name: str | None, url: str, seen: str) -> tuple[Path, list[str]]:
+    """Imports a config into ./catalog/models/; the file written and what there is to say of it.
+
+    Raises KvplanError when the config cannot be read or the file is there already.
+    """
+    id_ = name or _kebab(config.parent.name if config.stem == "config" else config.stem)
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,99}", id_):
+        raise KvplanError(
+            Problem(
+                f"'{id_}' cannot be a name of the catalog",
+                "catalog names are kebab-case",
+                "--id my-model",
+                Place("--id", 1, 1, len(id_), id_),
+            )
+        )
+    folder = Path("catalog") / "models"
+    target = folder / f"{id_}.yaml"
+    if target.exists():
+        raise KvplanError(
+            Problem("the file exists already", "", "choose another --id", Place(target.as_posix()))
+        )
+    model = import_config(read_config(config), id_)
+    write_catalog_file(model, Origin(f"config.json of {id_}", url, seen, id_), folder)
+    kept = ", ".join(f"{group.layers} {group.kind}" for group in model.groups)
+    said = [f"  layers: {kept}"]
+    if model.parameters:
+        said.append(f"  parameters: {model.parameters:,}")
+    if model.keys.not_understood:
+        said.append(f"  not understood: {', '.join(model.keys.not_understood)}")
+    return target, said + [f"  note: {note}" for note in model.notes]
+
+
+def _kebab(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.rpartition("__")[2].lower()).strip("-.")
 
 
 def write_catalog_file(model: ImportedModel, origin: Origin, folder: Path) -> Path:
