@@ -29,7 +29,8 @@ started = time.perf_counter()
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
 _, status, used = os.wait4(child, 0)
 seconds = time.perf_counter() - started
-sys.stderr.write(f"\\n{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss} {os.waitstatus_to_exitcode(status)}")
+busy = used.ru_utime + used.ru_stime
+sys.stderr.write(f"\\n{seconds} {busy} {used.ru_maxrss} {os.waitstatus_to_exitcode(status)}")
 """
 
 
