@@ -29,8 +29,8 @@ started = time.perf_counter()
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
 _, status, used = os.wait4(child, 0)
 seconds = time.perf_counter() - started
-cpu, code = used.ru_utime + used.ru_stime, os.waitstatus_to_exitcode(status)
-sys.stderr.write(f"\\n{seconds} {cpu} {used.ru_maxrss} {code}")
+busy = used.ru_utime + used.ru_stime
+sys.stderr.write(f"\\n{seconds} {busy} {used.ru_maxrss} {os.waitstatus_to_exitcode(status)}")
 """
 
 

@@ -364,9 +364,10 @@ def import_() -> None:
 @click.option("--url", default="", help="Where the config was found; reports link to it.")
 @click.option("--seen", default="", help="When, for instance 2026-01-31.")
 def import_model(config: Path, name: str | None, url: str, seen: str) -> int:
-    """Read a Hugging Face config.json into catalog/models/ID.yaml, with the origin of each field.
+    """Read a config.json into the catalog.
 
-    An architecture that is not known is an error; nothing is guessed.
+    A model's config.json as Hugging Face has it becomes catalog/models/ID.yaml, with the origin of
+    each field. An architecture that is not known is an error; nothing is guessed.
 
     \b
     Example:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -125,6 +126,20 @@ def test_one_sentence_stands_on_each_line(page: str) -> None:
     assert [line for line in lines if re.search(r"[.!?] [A-Z]", line)] == []
 
 
+CONFIG = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 100,
+    "max_position_embeddings": 1024,
+    "torch_dtype": "bfloat16",
+}
+
+
 def _examples() -> list[str]:
     texts = [cli.help or "", *(command.help or "" for command in cli.commands.values())]
     texts = [re.sub(r"\\\n +", "", text) for text in texts]
@@ -136,6 +151,7 @@ def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
     """What --help shows can be typed as it is, in a project such as this one."""
     for folder in ("experiments", "golden", "reports", "templates", "schema"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     environment = {key: value for key, value in ENVIRONMENT.items() if key != "CI"}
     program = f'kvplan() {{ {shlex.quote(sys.executable)} -m kvplan "$@"; }}; set -e; '
     examples = _examples()
