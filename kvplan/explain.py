@@ -34,6 +34,8 @@ def explain(results: Results) -> StepsOf:
     def outermost(cell: Cell) -> Step:
         try:
             return steps_of(cell)
+        except ValueProblem as error:
+            raise KvplanError(error.at(cell.wish.place)) from None
         except RecursionError:
             raise KvplanError(
                 Problem(

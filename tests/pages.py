@@ -89,6 +89,7 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.tables: list[list[list[str]]] = []
         self._cell: list[str] | None = None
+        self._in_table = False
         self.feed(html)
         self.close()
 
@@ -97,16 +98,13 @@ class Page(HTMLParser):
         self.elements.append((tag, fields))
         if tag not in ("meta", "br"):
             self.open.append(tag)
-        if tag == "table" and fields.get("class") in ("data", "values"):
-            self.tables.append([])
-        elif tag == "tr" and self._in_table():
+        if tag == "table":
+            self._in_table = fields.get("class") in ("data", "values")
+            self.tables += [[]] if self._in_table else []
+        elif tag == "tr" and self._in_table:
             self.tables[-1].append([])
-        elif tag in ("td", "th") and self._in_table():
+        elif tag in ("td", "th") and self._in_table:
             self._cell = []
-
-    def _in_table(self) -> bool:
-        tables = [fields for tag, fields in self.elements if tag == "table"]
-        return "table" in self.open and tables[-1].get("class") in ("data", "values")
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag, f"</{tag}> closes nothing at {self.getpos()}"
