@@ -82,7 +82,8 @@ def _model(
     own = dict(origins) | {f"draft {k}": v for k, v in draft_origins.items()}
     for g in groups:
         if "state_dtype" in g.fields:
-            own[f"{g.name}.state_dtype"] = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
+            key = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
+            own[f"{g.name}.state_dtype"] = f"{found.path}.{key}".lstrip(".")
     depth = reading.optional("num_hidden_layers")
     stated = depth is not None and depth.value == len(shape.layers)
     own["layers"] = depth.origin if depth and stated else "layers as its lists give them"

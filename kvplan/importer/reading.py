@@ -52,7 +52,7 @@ _DECISIVE = re.compile(
     r"hybrid_(override_pattern|layer_pattern|layer_ids)|layers_block_type|layer_types|block_configs|"
     r"block_types|cross_attention_layers|num_kv_shared_layers|use_cla|compress_ratios|"
     r"index_(head_dim|n_heads)|attention_chunk_size|attn_type_list|attn_layer_(indices|period)|"
-    r"(num_)?global_(key_value_heads|head_dim)|swa_.*|sparse_attention_config|conv_L_cache|"
+    r"(num_)?global_(key_value_heads|head_dim)|swa_(num_.*|.*head_dim)|sparse_attention_config|conv_L_cache|"
     r"sliding_window_pattern|num_key_value_heads|multi_query.*|n_head_kv|num_(kv_)?heads|kv_channels|"
     r"num_attention_groups|per_layer_config"
 )
@@ -130,7 +130,8 @@ class Reading:
 
     def core(self, name: str) -> Figure:
         """A number without which there is no shape; class defaults serve only in nested configs."""
-        if self.has(name) or self.may_omit_core:
+        stated_null = name in self.data and not self.has(name)
+        if self.has(name) or (self.may_omit_core and not stated_null):
             return self.figure(name)
         self.complain(name, *self._not_stated(name))
         return Figure(1, "missing")
@@ -293,6 +294,9 @@ class Reading:
         return value
 
     def _whole(self, value: Any, origin: str, minimum: int) -> int:
+        if isinstance(value, list) and value and all(v == value[0] for v in value):
+            # One number for each layer, and all the same (Hunyuan-A13B).
+            value = value[0]
         if isinstance(value, bool) or not isinstance(value, int):
             kind = "a text" if isinstance(value, str) else f"of type {type(value).__name__}"
             message = f"is {value!r}, {kind}; a whole number is expected"

@@ -187,10 +187,17 @@ def _mllama_tokens(reading: Reading) -> Figure | None:
     return Figure(tokens, origin)
 
 
+def _experts_as_wide(reading: Reading) -> Reading:
+    """Experts are as wide as the dense MLP unless the file says otherwise (Hunyuan, Grok-1)."""
+    width = reading.figure("intermediate_size")
+    return replace(reading, defaults={"moe_intermediate_size": width.value, **reading.defaults})
+
+
 def read_hunyuan(reading: Reading, family: Family) -> Shape:
     """Hunyuan: with cross-layer attention every cla_share_factor-th layer writes KV and the others
     reuse it.
     """
+    reading = _experts_as_wide(reading)
     shape = read_decoder(reading, family)
     factor = reading.count("cla_share_factor", 1) if reading.flag("use_cla") else 1
     if factor == 1:
@@ -377,6 +384,7 @@ def _m3_sparse(reading: Reading, layers: int) -> list[bool]:
 
 def read_dense_and_experts(reading: Reading, family: Family) -> Shape:
     """Arctic, Grok-2: a dense MLP runs beside the experts of a layer if the config says so."""
+    reading = _experts_as_wide(reading)
     shape = read_decoder(reading, family)
     if family.experts is None or not has_experts(reading, family.experts):
         return shape
