@@ -30,11 +30,11 @@ def to_yaml(model: ImportedModel, origin: Origin) -> str:
     source = {"title": origin.title, "url": origin.url, "seen": origin.seen}
     lines = [f"title: {_text(origin.model or origin.title)}"]
     lines.append(f"source: {_flow(source)}")
-    lines += _block("groups", model.groups, model, "")
+    lines += _block("groups", model.groups)
     if len(model.groups) > 1:
         lines.append(f"layer_pattern: {_text(model.layer_pattern)}")
     if model.draft_groups:
-        lines += _block("draft_groups", model.draft_groups, model, "draft ")
+        lines += _block("draft_groups", model.draft_groups)
         if len(model.draft_groups) > 1:
             lines.append(f"draft_pattern: {_text(model.draft_pattern)}")
     lines += [f"{key}: {value}" for key, value in _numbers(model).items()]
@@ -86,7 +86,7 @@ def _words(model: ImportedModel) -> dict[str, str]:
     return {k: v for k, v in found.items() if v}
 
 
-def _block(key: str, groups: tuple[Group, ...], model: ImportedModel, _: str) -> list[str]:
+def _block(key: str, groups: tuple[Group, ...]) -> list[str]:
     named = len(groups) > 1
     lines = [f"{key}:"]
     for group in groups:

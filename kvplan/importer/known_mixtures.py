@@ -23,14 +23,16 @@ from kvplan.importer.sparsity import (
     step_enumeration,
 )
 from kvplan.importer.special import (
-    read_dense_and_experts,
     read_gemma3n,
     read_gemma4,
     read_hunyuan,
+    read_mllama,
+)
+from kvplan.importer.varying import (
+    read_dense_and_experts,
     read_laguna,
     read_mimo_v2,
     read_minimax_m3,
-    read_mllama,
     read_nemotron_nas,
     read_step3,
     read_step3_factored,

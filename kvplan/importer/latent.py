@@ -45,7 +45,7 @@ def mla_weights(reading: Reading, width: int, family: Family) -> int:
     latent, rope = reading.count("kv_lora_rank"), reading.count("qk_rope_head_dim", minimum=0)
     nope, value = reading.count("qk_nope_head_dim"), reading.count("v_head_dim")
     bias = decide(reading, family.style.qkv_bias)
-    rank = None if _is_null(reading, "q_lora_rank") else reading.optional("q_lora_rank", minimum=0)
+    rank = reading.optional("q_lora_rank", minimum=0)
     if rank and rank.value:
         queries = parameters.linear(width, rank.value, bias) + rank.value
         queries += parameters.linear(rank.value, heads * (nope + rope))
@@ -262,7 +262,3 @@ def _v4_mixture(reading: Reading, width: int) -> Weights:
     count, active = reading.count("n_routed_experts"), reading.count("num_experts_per_tok")
     shared = reading.count("n_shared_experts", 1, 0)
     return parameters.experts(one, count, active, width * count + shared * one)
-
-
-def _is_null(reading: Reading, key: str) -> bool:
-    return key in reading.data and not reading.has(key)

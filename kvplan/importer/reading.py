@@ -108,6 +108,11 @@ class Reading:
         """True if the config itself states the key (null counts as not stated)."""
         return self._find(name)[0] is not None
 
+    def is_null(self, name: str) -> bool:
+        """True if the file states null for the key, under any of its names."""
+        spellings = (name, *self.aliases.get(name, ()), *OLD_NAMES.get(name, ()))
+        return any(s in self.data for s in spellings) and not self.has(name)
+
     def raw(self, name: str, default: Any = None) -> Any:
         """The value as it stands, for keys whose form varies; the class default if left out."""
         value, _ = self._find(name)
@@ -130,8 +135,7 @@ class Reading:
 
     def core(self, name: str) -> Figure:
         """A number without which there is no shape; class defaults serve only in nested configs."""
-        stated_null = name in self.data and not self.has(name)
-        if self.has(name) or (self.may_omit_core and not stated_null):
+        if self.has(name) or (self.may_omit_core and not self.is_null(name)):
             return self.figure(name)
         self.complain(name, *self._not_stated(name))
         return Figure(1, "missing")
@@ -141,10 +145,12 @@ class Reading:
         return self.figure(name, default, minimum=minimum).value
 
     def optional(self, name: str, minimum: int = 1) -> Figure | None:
-        """A whole number, or None if neither the file nor the class states it."""
-        if self.has(name) or self.defaults.get(name) is not None:
-            return self.figure(name, minimum=minimum)
-        return None
+        """A whole number, or None if neither the file nor the class states it.
+
+        A null in the file outranks the class default: it says that there is none.
+        """
+        absent = self.is_null(name) or self.defaults.get(name) is None
+        return None if absent and not self.has(name) else self.figure(name, minimum=minimum)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A yes or no; `default` serves when neither the file nor the class states it."""
