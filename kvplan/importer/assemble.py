@@ -150,6 +150,8 @@ def _origin(text: str) -> str:
     by_class = _BY_CLASS.fullmatch(text)
     if by_class:
         return f"{by_class[2][1:-1]}: {by_class[1]}"
+    if "(class default of" in text:
+        return f"derived: {text}"
     return f"config.json: {text}"
 
 

@@ -114,9 +114,8 @@ def read_head_dim(reading: Reading, width: int, query: Figure) -> Figure:
     if reading.sound and width % query.value:
         message = f"is not stated, and hidden_size {width} is no multiple of {query.value} heads"
         reading.complain("head_dim", message, "give head_dim as published")
-    return Figure(
-        max(width // query.value, 1), "hidden_size / num_attention_heads, no head_dim stated"
-    )
+    origin = f"{reading.figure('hidden_size').origin} / {query.origin}, no head_dim stated"
+    return Figure(max(width // query.value, 1), origin)
 
 
 def attention_state(kind: LayerKind, heads: Heads, label: str = "") -> State:
