@@ -28,6 +28,9 @@ def import_config(data: Mapping[str, Any], name: str) -> ImportedModel:
 
     `data` is what `read_config` gives, or any mapping; `name` is the model's id in the catalog.
     """
+    if not isinstance(data, Mapping):
+        what = f"the config is a {type(data).__name__} where an object is expected"
+        raise KvplanError(Problem(what, "", "give the object of a config.json", Place(name)))
     try:
         return _import(data, name)
     except Refused as refused:

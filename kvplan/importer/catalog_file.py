@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kvplan.errors import KvplanError, Problem
 from kvplan.importer.records import Group, ImportedModel
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.()][\w .,:/()+*'-]*(?<![ :])")
+_ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _AMBIGUOUS = re.compile(r"(?i)null|true|false|yes|no|on|off|~|[-+.\d][\d_.e+-]*")
 
 
@@ -53,6 +55,9 @@ def to_yaml(model: ImportedModel, origin: Origin) -> str:
 
 def write_catalog_file(model: ImportedModel, origin: Origin, folder: Path) -> Path:
     """Write <folder>/<name>.yaml beside, then rename, so that no half file is ever seen."""
+    if not _ID.fullmatch(model.name):
+        fix = "an id is lower-case letters, digits, dots and hyphens, as in llama-3.1-70b"
+        raise KvplanError(Problem(f"{model.name!r} is no id of a catalog file", "", fix))
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{model.name}.yaml"
     beside = folder / f".{model.name}.yaml.new"

@@ -261,8 +261,14 @@ class Reading:
         for.
         """
         for key, value in self.data.items():
-            harmless = _empty(value) or value == 1 or _only_full(value) or key in self.moot
-            if harmless or self._at(key) in self.record.read or not _DECISIVE.fullmatch(key):
+            none = _empty(value) or (_is_one(value) and "heads" not in key)
+            if (
+                none
+                or _only_full(value)
+                or key in self.moot
+                or self._at(key) in self.record.read
+                or not _DECISIVE.fullmatch(key)
+            ):
                 continue
             message = f"is stated, and what it means for {self.model_type} is not known here"
             fix = "this is not a plain model of its type: it needs a reader of its own"
@@ -325,6 +331,11 @@ class Reading:
 
 def _empty(value: Any) -> bool:
     return value in (None, False, "", 0) or value == [] or value == {}
+
+
+def _is_one(value: Any) -> bool:
+    """A factor, period or count of one changes nothing; true is not a one."""
+    return value == 1 and not isinstance(value, bool)
 
 
 def _only_full(value: Any) -> bool:
