@@ -115,6 +115,7 @@ def _model(
         max_context=shape.max_context.value if shape.max_context else None,
         parameters=None if counted.total is None else counted.total + (tower or 0),
         active_parameters=counted.active,
+        expert_parameters=counted.experts,
         embedding_parameters=counted.embedding,
         vision_parameters=tower,
         weight_dtype=(described or {}).get("weights") or dtype,

@@ -70,6 +70,7 @@ def _numbers(model: ImportedModel) -> dict[str, Any]:
     found = {
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
+        "expert_parameters": model.expert_parameters or None,
         "embedding_parameters": model.embedding_parameters,
         "vision_parameters": model.vision_parameters,
         "hidden_size": model.hidden_size,

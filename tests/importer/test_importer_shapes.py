@@ -34,7 +34,7 @@ def test_the_groups_are_those_of_the_class(name: str) -> None:
         assert list(model.groups[0].fields) == case["only"]
     if "pattern" in case:
         assert model.layer_pattern == case["pattern"]
-    for key in ("parameters", "max_context"):
+    for key in ("parameters", "active_parameters", "expert_parameters", "max_context"):
         assert key not in case or getattr(model, key) == case[key]
     for key, text in case.get("origins", {}).items():
         assert model.origins[key] == text
