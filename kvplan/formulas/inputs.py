@@ -138,6 +138,7 @@ declare(
 )
 
 for _name, _symbol, _doc in (
+    ("expert_parameters", "N_x", "Weights of the routed experts, all of them."),
     ("active_parameters", "N_a,p", "Weights that work on one token."),
     ("embedding_parameters", "N_e", "Weights of the input and output embeddings."),
     ("vision_parameters", "N_v", "Weights of the vision tower."),

@@ -1,10 +1,10 @@
-"""The preemption model of the first document, restated; no measurement supports its curve."""
+"""The preemption model of a hands-on page, restated; no measurement supports its curve."""
 
 from kvplan.registry import formula
 from kvplan.values.ops import maximum
 from kvplan.values.simulate import occupancy_after, reprefilled_in_draws, reprefilled_in_rounds
 
-ASSERTED = "asserted by the first document, block 6; contradicted by vLLM PR 44594"
+ASSERTED = "asserted by KV cache memory and paged attention (hands-on page), block 6"
 
 
 @formula(unit="1", symbol="x_u", source=ASSERTED)

@@ -28,6 +28,9 @@ def import_config(data: Mapping[str, Any], name: str) -> ImportedModel:
 
     `data` is what `read_config` gives, or any mapping; `name` is the model's id in the catalog.
     """
+    if not isinstance(data, Mapping):
+        what = f"the config is a {type(data).__name__} where an object is expected"
+        raise KvplanError(Problem(what, "", "give the object of a config.json", Place(name)))
     try:
         return _import(data, name)
     except Refused as refused:
@@ -82,7 +85,8 @@ def _model(
     own = dict(origins) | {f"draft {k}": v for k, v in draft_origins.items()}
     for g in groups:
         if "state_dtype" in g.fields:
-            own[f"{g.name}.state_dtype"] = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
+            key = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
+            own[f"{g.name}.state_dtype"] = f"{found.path}.{key}".lstrip(".")
     depth = reading.optional("num_hidden_layers")
     stated = depth is not None and depth.value == len(shape.layers)
     own["layers"] = depth.origin if depth and stated else "layers as its lists give them"
@@ -111,6 +115,7 @@ def _model(
         max_context=shape.max_context.value if shape.max_context else None,
         parameters=None if counted.total is None else counted.total + (tower or 0),
         active_parameters=counted.active,
+        expert_parameters=counted.experts,
         embedding_parameters=counted.embedding,
         vision_parameters=tower,
         weight_dtype=(described or {}).get("weights") or dtype,
@@ -149,6 +154,8 @@ def _origin(text: str) -> str:
     by_class = _BY_CLASS.fullmatch(text)
     if by_class:
         return f"{by_class[2][1:-1]}: {by_class[1]}"
+    if "(class default of" in text:
+        return f"derived: {text}"
     return f"config.json: {text}"
 
 

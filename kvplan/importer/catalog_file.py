@@ -15,6 +15,7 @@ from kvplan.importer.document import read_config
 from kvplan.importer.records import Group, ImportedModel
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.()][\w .,:/()+*'-]*(?<![ :])")
+_ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _AMBIGUOUS = re.compile(r"(?i)null|true|false|yes|no|on|off|~|[-+.\d][\d_.e+-]*")
 
 
@@ -34,11 +35,11 @@ def to_yaml(model: ImportedModel, origin: Origin) -> str:
     source = {key: text for key, text in source.items() if text}
     lines = [f"title: {_text(origin.model or origin.title)}"]
     lines.append(f"source: {_flow(source)}")
-    lines += _block("groups", model.groups, model, "")
+    lines += _block("groups", model.groups)
     if len(model.groups) > 1:
         lines.append(f"layer_pattern: {_text(model.layer_pattern)}")
     if model.draft_groups:
-        lines += _block("draft_groups", model.draft_groups, model, "draft ")
+        lines += _block("draft_groups", model.draft_groups)
         if len(model.draft_groups) > 1:
             lines.append(f"draft_pattern: {_text(model.draft_pattern)}")
     lines += [f"{key}: {value}" for key, value in _numbers(model).items()]
@@ -93,6 +94,9 @@ def _kebab(text: str) -> str:
 
 def write_catalog_file(model: ImportedModel, origin: Origin, folder: Path) -> Path:
     """Write <folder>/<name>.yaml beside, then rename, so that no half file is ever seen."""
+    if not _ID.fullmatch(model.name):
+        fix = "an id is lower-case letters, digits, dots and hyphens, as in llama-3.1-70b"
+        raise KvplanError(Problem(f"{model.name!r} is no id of a catalog file", "", fix))
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{model.name}.yaml"
     beside = folder / f".{model.name}.yaml.new"
@@ -105,6 +109,7 @@ def _numbers(model: ImportedModel) -> dict[str, Any]:
     found = {
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
+        "expert_parameters": model.expert_parameters or None,
         "embedding_parameters": model.embedding_parameters,
         "vision_parameters": model.vision_parameters,
         "hidden_size": model.hidden_size,
@@ -126,7 +131,7 @@ def _words(model: ImportedModel) -> dict[str, str]:
     return {k: v for k, v in found.items() if v}
 
 
-def _block(key: str, groups: tuple[Group, ...], model: ImportedModel, _: str) -> list[str]:
+def _block(key: str, groups: tuple[Group, ...]) -> list[str]:
     named = len(groups) > 1
     lines = [f"{key}:"]
     for group in groups:

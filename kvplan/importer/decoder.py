@@ -76,9 +76,8 @@ def read_frame(reading: Reading) -> Frame:
 def read_heads(reading: Reading, width: int) -> Heads:
     """Query and key/value heads; an explicit head_dim always wins over width / heads."""
     query = reading.core("num_attention_heads")
-    kv = reading.figure("num_key_value_heads", query, f"{query.origin}: no key for KV heads")
-    if not reading.has("num_key_value_heads") and reading.defaults.get("num_key_value_heads"):
-        kv = reading.figure("num_key_value_heads")
+    kv = reading.optional("num_key_value_heads")
+    kv = kv or Figure(query.value, f"{query.origin}, no KV heads stated")
     if reading.sound and query.value % kv.value:
         message = f"is {kv.value}, which does not divide the {query.value} query heads"
         reading.complain("num_key_value_heads", message, "give both as published")
@@ -115,9 +114,8 @@ def read_head_dim(reading: Reading, width: int, query: Figure) -> Figure:
     if reading.sound and width % query.value:
         message = f"is not stated, and hidden_size {width} is no multiple of {query.value} heads"
         reading.complain("head_dim", message, "give head_dim as published")
-    return Figure(
-        max(width // query.value, 1), "hidden_size / num_attention_heads, no head_dim stated"
-    )
+    origin = f"{reading.figure('hidden_size').origin} / {query.origin}, no head_dim stated"
+    return Figure(max(width // query.value, 1), origin)
 
 
 def attention_state(kind: LayerKind, heads: Heads, label: str = "") -> State:
@@ -159,6 +157,12 @@ def has_experts(reading: Reading, mixture: Experts) -> bool:
     if stated is None and (reading.has(mixture.active) or reading.has("moe_intermediate_size")):
         reading.count(mixture.count)  # experts, but how many?
     return stated is not None and stated.value > 1
+
+
+def experts_as_wide(reading: Reading) -> Reading:
+    """Experts are as wide as the dense MLP unless the file says otherwise (Hunyuan, Grok-1)."""
+    width = reading.figure("intermediate_size")
+    return replace(reading, defaults={"moe_intermediate_size": width.value, **reading.defaults})
 
 
 def mixture_weights(reading: Reading, width: int, mixture: Experts, style: Style) -> Weights:

@@ -163,7 +163,9 @@ def read_pure_mamba(version: int) -> Callable[[Reading, Family], Shape]:
     def read(reading: Reading, family: Family) -> Shape:
         frame = read_frame(reading)
         reader = read_mamba1 if version == 1 else read_mamba2
-        mixer = reader(reading, frame.width, PLAIN)
+        # Mamba-1 classes let a stated intermediate_size outrank expand (Falcon-Mamba-7B).
+        names = replace(PLAIN, inner="intermediate_size") if version == 1 else PLAIN
+        mixer = reader(reading, frame.width, names)
         layer = Layer((mixer.state,), dense(mixer.weights + frame.width))
         rest = outside(reading, frame, family.style)
         return Shape((layer,) * frame.layers, frame.embedding, rest, max_context=frame.max_context)
@@ -281,3 +283,26 @@ def read_rwkv(reading: Reading, family: Family) -> Shape:
     why = "the low-rank mixing matrices of RWKV are not in the config"
     layers = (Layer((kept,)),) * frame.layers
     return Shape(layers, frame.embedding, max_context=frame.max_context, uncounted=why)
+
+
+def read_lfm2(reading: Reading, family: Family) -> Shape:
+    """LFM2: short convolutions between attention layers; the MLP width is stated before rounding.
+
+    block_ff_dim outranks intermediate_size; with block_auto_adjust_ff_dim two thirds of it, scaled
+    and rounded up to a multiple, are used.
+    """
+    placement = placed_by_words("layer_types", listed("full_attn_idxs"))
+    stated = "block_ff_dim" if reading.has("block_ff_dim") else "intermediate_size"
+    reading.has("intermediate_size")
+    wide = reading.count(stated)
+    if reading.flag("block_auto_adjust_ff_dim"):
+        scale = reading.raw("block_ffn_dim_multiplier", 1.0)
+        reading.has("block_ffn_dim_multiplier")
+        if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 1000:
+            message = f"is {scale!r}, a positive number is expected"
+            reading.complain("block_ffn_dim_multiplier", message, "give it as published")
+            scale = 1
+        step = reading.count("block_multiple_of", 256)
+        wide = -(-int(scale * int(2 * wide / 3)) // step) * step
+    known = replace(reading, data={**reading.data, "intermediate_size": wide})
+    return read_hybrid(placement, short_conv)(known, family)

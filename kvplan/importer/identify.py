@@ -52,8 +52,8 @@ def identify(config: Mapping[str, Any]) -> Found:
         raise Refused(Complaint("$.model_type", message, "give it as published"))
     if model_type is None and architecture is None:
         model_type = next((name for keys, name in SIGNATURES if keys <= config.keys()), None)
-    # A class that shares its model_type with another model decides: what it keeps differs.
-    model_type = ARCHITECTURES.get(architecture or "", model_type)
+    if model_type not in KNOWN and model_type not in WRAPPERS:
+        model_type = ARCHITECTURES.get(architecture or "", model_type)
     if model_type in WRAPPERS:
         return _unwrap(config, WRAPPERS[model_type], model_type, architecture)
     if model_type not in KNOWN:

@@ -17,9 +17,9 @@ from kvplan.importer.hybrid import (
     read_gdn_hybrid,
     read_hybrid,
     read_kimi_linear,
+    read_lfm2,
     read_pure_mamba,
     read_rwkv,
-    short_conv,
 )
 from kvplan.importer.known_dense import PLAIN
 from kvplan.importer.known_mixtures import DEEPSEEK_V3, MIXTRAL
@@ -41,12 +41,11 @@ QWEN3_5_MOE = QWEN3_NEXT.but(
     experts=Experts(every_layer, shared_width="shared_expert_intermediate_size", shared_gate=True)
 )
 LFM2 = PLAIN.but(
-    read=read_hybrid(placed_by_words("layer_types", listed("full_attn_idxs")), short_conv),
+    read=read_lfm2,
     aliases={"tie_word_embeddings": ("tie_embedding",)},
     style=Style(qk_norm="head"),
     moot=(
         "full_attn_idxs",
-        "block_ffn_dim_multiplier",
         "conv_dim",
         "conv_dim_out",
         "conv_use_xavier_init",
@@ -86,8 +85,8 @@ HYBRIDS: dict[str, Family] = {
     "falcon_h1": PLAIN.but(
         read=read_falcon_h1, style=Style("attention_bias", "attention_bias", "mlp_bias")
     ),
-    "mamba": Family(read_pure_mamba(1), moot=("intermediate_size",)),
-    "falcon_mamba": Family(read_pure_mamba(1), moot=("intermediate_size",)),
+    "mamba": Family(read_pure_mamba(1)),
+    "falcon_mamba": Family(read_pure_mamba(1)),
     "mamba2": Family(
         read_pure_mamba(2), {"hidden_size": ("d_model",)}, moot=("intermediate_size",)
     ),

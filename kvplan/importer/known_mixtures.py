@@ -23,14 +23,16 @@ from kvplan.importer.sparsity import (
     step_enumeration,
 )
 from kvplan.importer.special import (
-    read_dense_and_experts,
     read_gemma3n,
     read_gemma4,
     read_hunyuan,
+    read_mllama,
+)
+from kvplan.importer.varying import (
+    read_dense_and_experts,
     read_laguna,
     read_mimo_v2,
     read_minimax_m3,
-    read_mllama,
     read_nemotron_nas,
     read_step3,
     read_step3_factored,
@@ -73,7 +75,7 @@ HUNYUAN = PLAIN.but(
     read=read_hunyuan,
     aliases={"num_experts_per_tok": ("moe_topk",), "head_dim": ("attention_head_dim",)},
     style=Style("attention_bias", "attention_bias", qk_norm="head", qk_norm_key="use_qk_norm"),
-    experts=Experts(every_layer, width="intermediate_size", shared_count="num_shared_expert"),
+    experts=Experts(every_layer, shared_count="num_shared_expert"),
     moot=("use_mixed_mlp_moe",),
 )
 # per_layer_config repeats what global_head_dim and num_global_key_value_heads say.
@@ -278,6 +280,7 @@ MIXTURES: dict[str, Family] = {
             experts=Experts(
                 after_dense(default=1), "n_routed_experts", shared_count="n_shared_experts"
             ),
+            moot=("attention_chunk_size", "sliding_window_size"),
         ),
     ),
     **dict.fromkeys(("step3p5", "step3p7"), STEP3),

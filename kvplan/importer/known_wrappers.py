@@ -91,7 +91,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "multi_modality": Wrapper(_LANGUAGE, "llama"),
 }
 
-# Files without model_type, and classes whose model_type is also another model's.
+# Files whose model_type is left out or not the model's own.
 ARCHITECTURES: dict[str, str] = {
     "GPT2LMHeadModel": "gpt2",
     "DeciLMForCausalLM": "nemotron-nas",

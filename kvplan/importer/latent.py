@@ -7,7 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kvplan.importer import parameters
-from kvplan.importer.decoder import Frame, feed_forward, outside, read_frame, with_draft
+from kvplan.importer.decoder import (
+    Frame,
+    feed_forward,
+    outside,
+    read_decoder,
+    read_frame,
+    with_draft,
+)
 from kvplan.importer.family import Family, decide
 from kvplan.importer.reading import Reading
 from kvplan.importer.records import Figure, Layer, Shape, State, Weights, dense, state
@@ -38,7 +45,7 @@ def mla_weights(reading: Reading, width: int, family: Family) -> int:
     latent, rope = reading.count("kv_lora_rank"), reading.count("qk_rope_head_dim", minimum=0)
     nope, value = reading.count("qk_nope_head_dim"), reading.count("v_head_dim")
     bias = decide(reading, family.style.qkv_bias)
-    rank = None if _is_null(reading, "q_lora_rank") else reading.optional("q_lora_rank", minimum=0)
+    rank = reading.optional("q_lora_rank", minimum=0)
     if rank and rank.value:
         queries = parameters.linear(width, rank.value, bias) + rank.value
         queries += parameters.linear(rank.value, heads * (nope + rope))
@@ -56,7 +63,9 @@ def mla_weights(reading: Reading, width: int, family: Family) -> int:
 
 
 def read_mla(reading: Reading, family: Family) -> Shape:
-    """A decoder whose every layer has multi-head latent attention."""
+    """A decoder whose every layer has multi-head latent attention, unless use_mla is false."""
+    if not reading.flag("use_mla", True):
+        return _read_without_latent(reading, family)
     frame = read_frame(reading)
     kept = mla_state(reading)
     mixer = mla_weights(reading, frame.width, family)
@@ -64,6 +73,16 @@ def read_mla(reading: Reading, family: Family) -> Shape:
     mixtures = feed_forward(reading, frame, family)
     layers = tuple(Layer((kept,), dense(mixer + norms) + ff) for ff in mixtures)
     return with_draft(reading, _shape(reading, frame, family, layers))
+
+
+def _read_without_latent(reading: Reading, family: Family) -> Shape:
+    """The same layers with plain attention (DeepSeek-VL2 tiny, DeepSeek-OCR), latent sizes 0."""
+    unused = (*LATENT_KEYS, "q_lora_rank")
+    plain = {k: v for k, v in reading.data.items() if k not in unused}
+    for key in unused:
+        reading.has(key)
+    known = {k: v for k, v in reading.defaults.items() if k not in unused}
+    return read_decoder(replace(reading, data=plain, defaults=known), family)
 
 
 def _shape(reading: Reading, frame: Frame, family: Family, layers: tuple[Layer, ...]) -> Shape:
@@ -243,7 +262,3 @@ def _v4_mixture(reading: Reading, width: int) -> Weights:
     count, active = reading.count("n_routed_experts"), reading.count("num_experts_per_tok")
     shared = reading.count("n_shared_experts", 1, 0)
     return parameters.experts(one, count, active, width * count + shared * one)
-
-
-def _is_null(reading: Reading, key: str) -> bool:
-    return key in reading.data and not reading.has(key)

@@ -37,7 +37,7 @@ def experts(one: int, count: int, active: int, always: int = 0) -> Weights:
     """A mixture: `count` experts of `one` element count, `active` of them used, `always` the
     router and shared ones.
     """
-    return Weights(count * one + always, min(active, count) * one + always)
+    return Weights(count * one + always, min(active, count) * one + always, count * one)
 
 
 def short_convolution(channels: int, kernel: int, bias: bool = False) -> int:
@@ -109,11 +109,11 @@ def gated_delta_net(
 def count(shape: Shape) -> Parameters:
     """Total, active and embedding parameters of a shape, without its draft layers."""
     if shape.uncounted:
-        return Parameters(None, None, shape.embedding or None, f"not counted: {shape.uncounted}")
+        why = f"not counted: {shape.uncounted}"
+        return Parameters(None, None, None, shape.embedding or None, why)
     sum_ = shape.rest
     for layer in shape.layers:
         sum_ = sum_ + layer.weights
     how = "counted from the shape: embeddings, projections, experts, norms"
-    return Parameters(
-        sum_.total + shape.embedding, sum_.active + shape.embedding, shape.embedding, how
-    )
+    total, active = sum_.total + shape.embedding, sum_.active + shape.embedding
+    return Parameters(total, active, sum_.experts, shape.embedding, how)

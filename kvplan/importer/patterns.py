@@ -27,8 +27,7 @@ def read_window(
         if reading.raw(key) is not None:
             reading.note(f"{key} is stated but use_sliding_window is false: no window")
         return None
-    # A null outranks the class default: the published file says that there is no window.
-    window = None if _is_null(reading, key) else reading.optional(key)
+    window = reading.optional(key)
     longest = reading.optional("max_position_embeddings")
     if window is None or longest is None or window.value <= longest.value:
         return window
@@ -43,11 +42,6 @@ def read_window(
         "correct the one that is wrong; for a model without a window set sliding_window to null",
     )
     return None
-
-
-def _is_null(reading: Reading, key: str) -> bool:
-    spellings = (key, *reading.aliases.get(key, ()))
-    return any(s in reading.data for s in spellings) and not reading.has(key)
 
 
 def one_window(idle_if_longer: bool = False) -> KindRule:

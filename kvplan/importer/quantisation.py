@@ -37,7 +37,9 @@ def block(*sections: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
 
 def describe(found: Mapping[str, Any]) -> dict[str, Any]:
     """Method, weight format, KV cache format and how many modules stay as they were."""
-    method = found.get("quant_method") or found.get("quant_algo") or "mlx"
+    # MLX writes bits and group_size and no name.
+    unnamed = "mlx" if {"bits", "group_size"} <= found.keys() else "not stated"
+    method = found.get("quant_method") or found.get("quant_algo") or unnamed
     described: dict[str, Any] = {"method": str(method), "weights": weight_format(found)}
     cache = cache_format(found)
     if cache:

@@ -52,7 +52,7 @@ _DECISIVE = re.compile(
     r"hybrid_(override_pattern|layer_pattern|layer_ids)|layers_block_type|layer_types|block_configs|"
     r"block_types|cross_attention_layers|num_kv_shared_layers|use_cla|compress_ratios|"
     r"index_(head_dim|n_heads)|attention_chunk_size|attn_type_list|attn_layer_(indices|period)|"
-    r"(num_)?global_(key_value_heads|head_dim)|swa_.*|sparse_attention_config|conv_L_cache|"
+    r"(num_)?global_(key_value_heads|head_dim)|swa_(num_.*|.*head_dim)|sparse_attention_config|conv_L_cache|"
     r"sliding_window_pattern|num_key_value_heads|multi_query.*|n_head_kv|num_(kv_)?heads|kv_channels|"
     r"num_attention_groups|per_layer_config"
 )
@@ -108,6 +108,11 @@ class Reading:
         """True if the config itself states the key (null counts as not stated)."""
         return self._find(name)[0] is not None
 
+    def is_null(self, name: str) -> bool:
+        """True if the file states null for the key, under any of its names."""
+        spellings = (name, *self.aliases.get(name, ()), *OLD_NAMES.get(name, ()))
+        return any(s in self.data for s in spellings) and not self.has(name)
+
     def raw(self, name: str, default: Any = None) -> Any:
         """The value as it stands, for keys whose form varies; the class default if left out."""
         value, _ = self._find(name)
@@ -130,7 +135,7 @@ class Reading:
 
     def core(self, name: str) -> Figure:
         """A number without which there is no shape; class defaults serve only in nested configs."""
-        if self.has(name) or self.may_omit_core:
+        if self.has(name) or (self.may_omit_core and not self.is_null(name)):
             return self.figure(name)
         self.complain(name, *self._not_stated(name))
         return Figure(1, "missing")
@@ -140,10 +145,12 @@ class Reading:
         return self.figure(name, default, minimum=minimum).value
 
     def optional(self, name: str, minimum: int = 1) -> Figure | None:
-        """A whole number, or None if neither the file nor the class states it."""
-        if self.has(name) or self.defaults.get(name) is not None:
-            return self.figure(name, minimum=minimum)
-        return None
+        """A whole number, or None if neither the file nor the class states it.
+
+        A null in the file outranks the class default: it says that there is none.
+        """
+        absent = self.is_null(name) or self.defaults.get(name) is None
+        return None if absent and not self.has(name) else self.figure(name, minimum=minimum)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A yes or no; `default` serves when neither the file nor the class states it."""
@@ -254,8 +261,14 @@ class Reading:
         for.
         """
         for key, value in self.data.items():
-            harmless = _empty(value) or value == 1 or _only_full(value) or key in self.moot
-            if harmless or self._at(key) in self.record.read or not _DECISIVE.fullmatch(key):
+            none = _empty(value) or (_is_one(value) and "heads" not in key)
+            if (
+                none
+                or _only_full(value)
+                or key in self.moot
+                or self._at(key) in self.record.read
+                or not _DECISIVE.fullmatch(key)
+            ):
                 continue
             message = f"is stated, and what it means for {self.model_type} is not known here"
             fix = "this is not a plain model of its type: it needs a reader of its own"
@@ -293,6 +306,9 @@ class Reading:
         return value
 
     def _whole(self, value: Any, origin: str, minimum: int) -> int:
+        if isinstance(value, list) and value and all(v == value[0] for v in value):
+            # One number for each layer, and all the same (Hunyuan-A13B).
+            value = value[0]
         if isinstance(value, bool) or not isinstance(value, int):
             kind = "a text" if isinstance(value, str) else f"of type {type(value).__name__}"
             message = f"is {value!r}, {kind}; a whole number is expected"
@@ -315,6 +331,11 @@ class Reading:
 
 def _empty(value: Any) -> bool:
     return value in (None, False, "", 0) or value == [] or value == {}
+
+
+def _is_one(value: Any) -> bool:
+    """A factor, period or count of one changes nothing; true is not a one."""
+    return value == 1 and not isinstance(value, bool)
 
 
 def _only_full(value: Any) -> bool:

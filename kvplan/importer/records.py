@@ -38,13 +38,15 @@ NOTHING = State("none")
 
 @dataclass(frozen=True)
 class Weights:
-    """Parameters (elements): all of them, and those that work on one token."""
+    """Parameters (elements): all, those that work on one token, those of routed experts."""
 
     total: int = 0
     active: int = 0
+    experts: int = 0
 
     def __add__(self, other: Weights) -> Weights:
-        return Weights(self.total + other.total, self.active + other.active)
+        experts = self.experts + other.experts
+        return Weights(self.total + other.total, self.active + other.active, experts)
 
 
 def dense(elements: int) -> Weights:
@@ -92,6 +94,7 @@ class Parameters:
 
     total: int | None
     active: int | None
+    experts: int | None  # all routed experts: often the only ones that are quantised
     embedding: int | None
     how: str
 
@@ -122,6 +125,7 @@ class ImportedModel:
     max_context: int | None
     parameters: int | None
     active_parameters: int | None
+    expert_parameters: int | None
     embedding_parameters: int | None
     vision_parameters: int | None
     weight_dtype: str | None

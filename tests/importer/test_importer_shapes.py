@@ -34,7 +34,7 @@ def test_the_groups_are_those_of_the_class(name: str) -> None:
         assert list(model.groups[0].fields) == case["only"]
     if "pattern" in case:
         assert model.layer_pattern == case["pattern"]
-    for key in ("parameters", "max_context"):
+    for key in ("parameters", "active_parameters", "expert_parameters", "max_context"):
         assert key not in case or getattr(model, key) == case[key]
     for key, text in case.get("origins", {}).items():
         assert model.origins[key] == text
@@ -53,3 +53,15 @@ def test_every_layer_is_in_the_pattern_and_every_field_has_an_origin(name: str) 
             assert not is_number or f"{group.name}.{key}" in model.origins, key
     for key in ("layers", "hidden_size", "vocab_size", "parameters"):
         assert key in model.origins
+
+
+COUNTS: dict[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "counts.yaml").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_parameters_are_within_one_percent_of_the_published_count(name: str) -> None:
+    """The count comes from widths, experts, norms and embeddings alone."""
+    model = import_config(COUNTS[name]["config"], name)
+    assert model.parameters == pytest.approx(COUNTS[name]["published"] * 1e9, rel=0.01)

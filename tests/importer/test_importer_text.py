@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvplan.errors import ValueProblem
+from kvplan.errors import KvplanError, ValueProblem
 from kvplan.importer import (
     Origin,
     compress_pattern,
@@ -141,3 +141,17 @@ def test_importing_loads_neither_numpy_nor_pydantic() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["../x", "A", "a b", "", "a/b", ".hidden"])
+def test_an_id_that_is_no_file_name_is_refused(name: str, tmp_path: Path) -> None:
+    """Nothing is written outside the folder."""
+    with pytest.raises(KvplanError, match="is no id of a catalog file"):
+        write_catalog_file(import_config(LLAMA, name), ORIGIN, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_is_no_config() -> None:
+    """What the JSON reader would refuse is refused here too."""
+    with pytest.raises(KvplanError, match="the config is a list"):
+        import_config([LLAMA], "x")  # type: ignore[arg-type]
