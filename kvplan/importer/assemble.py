@@ -15,7 +15,7 @@ from kvplan.importer.errors import Complaint, Refused
 from kvplan.importer.groups import group
 from kvplan.importer.identify import Found, defaults_of, identify
 from kvplan.importer.reading import Reading, Record
-from kvplan.importer.records import ImportedModel, Keys, Shape
+from kvplan.importer.records import Group, ImportedModel, Keys, Shape
 from kvplan.importer.recurrent import STATE_DTYPE_KEYS
 from kvplan.importer.vision import vision_parameters
 
@@ -77,30 +77,17 @@ def _model(
     tower = vision_parameters(data)
     if tower is None and isinstance(data.get("vision_config"), Mapping):
         reading.note("the vision tower is not counted in parameters")
-    hidden = reading.figure("hidden_size")
-    vocabulary = reading.figure("vocab_size")
     block = quantisation.block(data, found.data)
     described = quantisation.describe(block[1]) if block else None
     dtype_key, dtype = _dtype(found, data)
     own = dict(origins) | {f"draft {k}": v for k, v in draft_origins.items()}
-    for g in groups:
-        if "state_dtype" in g.fields:
-            key = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
-            own[f"{g.name}.state_dtype"] = f"{found.path}.{key}".lstrip(".")
-    depth = reading.optional("num_hidden_layers")
-    stated = depth is not None and depth.value == len(shape.layers)
-    own["layers"] = depth.origin if depth and stated else "layers as its lists give them"
-    own |= {"hidden_size": hidden.origin, "vocab_size": vocabulary.origin}
-    if shape.max_context:
-        own["max_context"] = shape.max_context.origin
+    own |= _field_origins(found, reading, shape, groups)
     texts = {k: _origin(v) for k, v in own.items()}
     texts["parameters"] = counted.how + ("; vision tower" if tower else "")
     if dtype:
-        texts["model_dtype"] = f"config.json: {dtype_key}"
+        texts["model_dtype"] = texts["weight_dtype"] = f"config.json: {dtype_key}"
     if block:
         texts["quantisation"] = texts["weight_dtype"] = f"config.json: {block[0]}"
-    elif dtype:
-        texts["weight_dtype"] = f"config.json: {dtype_key}"
     return ImportedModel(
         name=name,
         model_type=found.model_type,
@@ -110,21 +97,41 @@ def _model(
         draft_groups=draft_groups,
         draft_pattern=draft_pattern,
         layers=len(shape.layers),
-        hidden_size=hidden.value,
-        vocab_size=vocabulary.value,
+        hidden_size=reading.count("hidden_size"),
+        vocab_size=reading.count("vocab_size"),
         max_context=shape.max_context.value if shape.max_context else None,
         parameters=None if counted.total is None else counted.total + (tower or 0),
         active_parameters=counted.active,
         expert_parameters=counted.experts,
         embedding_parameters=counted.embedding,
         vision_parameters=tower,
-        weight_dtype=(described or {}).get("weights") or dtype,
+        weight_dtype=described.get("weights") if described else dtype,
         model_dtype=dtype,
         quantisation=described,
         origins=texts,
         keys=_keys(found, reading, data, dtype_key, block[0] if block else ""),
         notes=tuple(reading.record.notes),
     )
+
+
+def _field_origins(
+    found: Found, reading: Reading, shape: Shape, groups: tuple[Group, ...]
+) -> dict[str, str]:
+    """Where the fields outside the groups come from, and the dtypes of states."""
+    depth = reading.optional("num_hidden_layers")
+    stated = depth is not None and depth.value == len(shape.layers)
+    own = {
+        "layers": depth.origin if depth and stated else "layers as its lists give them",
+        "hidden_size": reading.figure("hidden_size").origin,
+        "vocab_size": reading.figure("vocab_size").origin,
+    }
+    for g in groups:
+        if "state_dtype" in g.fields:
+            key = next(k for k in STATE_DTYPE_KEYS if reading.has(k))
+            own[f"{g.name}.state_dtype"] = f"{found.path}.{key}".lstrip(".")
+    if shape.max_context:
+        own["max_context"] = shape.max_context.origin
+    return own
 
 
 def _dtype(found: Found, data: Mapping[str, Any]) -> tuple[str, str | None]:
