@@ -92,7 +92,8 @@ class Grouping:
     groups: tuple[Group, ...]
     padding: tuple[Padding, ...]
     layers: tuple[tuple[tuple[Cache, int], ...], ...]  # per stage: distinct caches and counts
-    packed: bool = False
+    failure: Exception | None = None  # what the engine raises while grouping
+    failing_stage: int | None = None  # the stage it raises for, where each is grouped alone
 
     @cached_property
     def block_bytes(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kvplan.engines.arithmetic import GIB, largest
@@ -169,10 +170,7 @@ def plan(
     request = demand(
         settings, rules, layout.pipeline, layout.decode_context, layout.prefill_context
     )
-    try:
-        grouping, blocks, split = plan_groups(shape, settings, rules, layout)
-    except PlannerError as error:
-        return _failed(rules, settings, error)
+    grouping, blocks, split = plan_groups(shape, settings, rules, layout)
     planner = _Planner(rules, grouping, request)
     described = Plan(
         rules.version,
@@ -204,11 +202,6 @@ def _by_rank(available: int | Sequence[int], ranks: int) -> list[int]:
     return list(available)
 
 
-def _failed(rules: Rules, settings: VllmSettings, error: PlannerError) -> Plan:
-    refusal = Refusal(error.kind, error.type, message=error.message)
-    return Plan(rules.version, "error", (), settings.max_model_len, error=refusal)
-
-
 def _decide(
     planner: _Planner,
     settings: VllmSettings,
@@ -218,7 +211,9 @@ def _decide(
 ) -> Plan:
     """Auto-fit, fit check, blocks of each rank, the minimum, and what is printed."""
     rules, length = planner.rules, settings.max_model_len
-    described = _with_needs(planner, described, length)
+    failure = planner.grouping.failure
+    if rules.check_groups and failure:
+        raise failure
     override = settings.num_gpu_blocks_override
     planned = available
     if override is not None and rules.override_resizes:
@@ -227,6 +222,12 @@ def _decide(
         memory - (_block_bytes(planner, stage) if rules.null_block else 0)
         for memory, stage in zip(planned, stages, strict=True)
     ]
+    if spare[0] <= 0 and planner.grouping.groups and not settings.auto_fit:
+        refusal = Refusal("no_memory", "ValueError", available_bytes=spare[0])
+        with suppress(DcpWithSlidingWindow):
+            described = _with_needs(planner, described, length)
+        return replace(described, outcome="refused", error=refusal)
+    described = _with_needs(planner, described, length)
     if settings.auto_fit and rules.can_auto_fit:
         fitted = min(
             planner.longest(memory, stage, length)
@@ -238,17 +239,25 @@ def _decide(
             )
         described = replace(described, fitted_max_model_len=fitted)
         length = fitted
-    refusal = _check_fit(planner, stages, spare, length)
-    if refusal is not None:
-        return replace(described, outcome="refused", error=refusal)
+    reached = len(stages)
+    if planner.grouping.failing_stage is not None:
+        reached = stages.index(planner.grouping.failing_stage) + 1
+    checked = _check_fit(planner, stages[:reached], spare[:reached], length)
+    if checked is not None:
+        return replace(described, outcome="refused", error=checked)
+    if failure:
+        raise failure
     return _size_pool(planner, described, stages, planned, override, length)
 
 
 def _block_bytes(planner: _Planner, stage: int) -> int:
     size = planner.block_bytes(stage)
     if size == 0 and planner.grouping.groups:
-        message = f"pipeline stage {stage} keeps no KV, and the engine divides by its block size"
-        raise PlannerError("stage_without_layers", "ZeroDivisionError", message)
+        message = f"pipeline stage {stage} keeps no KV, and the engine has no page size for it"
+        several = len(planner.grouping.groups) > 1
+        newest = "ValueError" if several else "ZeroDivisionError"
+        type_ = newest if planner.rules.null_block else "AssertionError"
+        raise PlannerError("stage_without_layers", type_, message)
     return size
 
 
@@ -282,9 +291,9 @@ def _check_fit(
     Source: _check_enough_kv_cache_memory (0.20, 0.33), check_enough_kv_cache_memory before.
     """
     for stage, memory in zip(stages, spare, strict=True):
-        if not planner.grouping.layers[stage] and not planner.rules.check_groups:
+        if planner.rules.check_groups and not planner.grouping.groups:
             continue
-        if not planner.grouping.groups:
+        if not planner.rules.check_groups and not planner.grouping.layers[stage]:
             continue
         if memory <= 0:
             return Refusal("no_memory", "ValueError", available_bytes=memory)
