@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
-
 from kvplan.engines.arithmetic import ceil_div
 from kvplan.engines.parallel import stage_layers, stage_of_layer
 from kvplan.engines.shape import Layout, ModelShape
@@ -160,22 +157,38 @@ def plan_groups(
     shape: ModelShape, settings: VllmSettings, rules: Rules, layout: Layout
 ) -> tuple[Grouping, Blocks, tuple[int, ...]]:
     """Grouping, block sizes and layers by stage; length, batch and memory do not move them."""
-    key = replace(
-        settings,
-        max_model_len=0,
-        max_num_batched_tokens=0,
-        async_scheduling=False,
-        concurrent_batches=None,
-        num_gpu_blocks_override=None,
-        auto_fit=False,
+    key = (
+        shape,
+        layout,
+        rules.version,
+        settings.block_size,
+        settings.kv_dtype,
+        settings.model_dtype,
+        settings.hybrid_manager,
+        settings.kv_cache_layout,
+        settings.mamba_cache_mode,
+        settings.ssm_dtype,
+        settings.speculative_tokens,
+        settings.checkpoint_alignment,
+        settings.mamba_chunk_size,
+        settings.kernel_block,
     )
-    return _plan_groups(shape, key, rules, layout)
+    found = _PLANNED.get(key)
+    if found is None:
+        if len(_PLANNED) >= _MOST_PLANNED:
+            _PLANNED.clear()
+        found = _PLANNED[key] = _plan_groups(shape, settings, rules, layout)
+    return found
 
 
-@lru_cache(maxsize=4096)
+_Planned = tuple[Grouping, Blocks, tuple[int, ...]]
+_PLANNED: dict[tuple[object, ...], _Planned] = {}
+_MOST_PLANNED = 4096
+
+
 def _plan_groups(
     shape: ModelShape, settings: VllmSettings, rules: Rules, layout: Layout
-) -> tuple[Grouping, Blocks, tuple[int, ...]]:
+) -> _Planned:
     refuse_unknown(settings, rules)
     blocks = blocks_of(shape, settings, rules, layout.tensor)
     placed, split = place_caches(shape, settings, rules, layout, blocks)
