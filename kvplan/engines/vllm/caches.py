@@ -40,6 +40,7 @@ class Cache:
     window: int = 0
     chunk: int = 0
     identity: tuple[int | str, ...] = ()
+    slotted: bool = False  # 0.20 keeps turboquant slots in a class of their own
 
     @property
     def page(self) -> int:
@@ -85,6 +86,9 @@ def _head_bytes(kind: str, dim: int, value_dim: int, settings: VllmSettings, rul
     if dtype in TURBOQUANT and (kind == "full" or packs_windows):
         return turboquant_slot_bytes(dtype, dim)
     if dtype.startswith("nvfp4") and (kind == "full" or packs_windows):
+        if packs_windows and dim != value_dim:
+            what = f"nvfp4 with K heads of {dim} and V heads of {value_dim}"
+            raise ValueProblem(what, "vLLM 0.33 refuses unequal sides", "choose another format")
         fmt = format_of("nvfp4")
         return fmt.vector_bytes(dim) + fmt.vector_bytes(value_dim)
     if kind == "chunked" and not packs_windows:
@@ -111,6 +115,7 @@ def attention_cache(
         window=group.window if kind == "sliding" else 0,
         chunk=group.chunk if kind == "chunked" else 0,
         identity=_identity(heads, group.head_dim, group.value_dim, settings.kv_dtype, rules),
+        slotted=settings.kv_dtype in TURBOQUANT and kind == "full" and rules.promoted_is_plain,
     )
 
 
@@ -119,7 +124,10 @@ def _identity(
 ) -> tuple[int | str, ...]:
     """What layers of one group must agree on; V's head size counts from 0.33 on, the
     quantisation mode from 0.20 on. Source: the merge methods of kv_cache_interface.py."""
-    mode = kv_dtype if rules.head_scales and not _is_plain(kv_dtype) else ""
+    counts = rules.head_scales and not _is_plain(kv_dtype)
+    if kv_dtype in TURBOQUANT and rules.promoted_is_plain:
+        counts = False
+    mode = kv_dtype if counts else ""
     return heads, dim, value_dim if rules.unify == "pad" else 0, mode
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
-
 from kvplan.engines.arithmetic import ceil_div
 from kvplan.engines.parallel import stage_layers, stage_of_layer
 from kvplan.engines.shape import Layout, ModelShape
@@ -106,24 +103,48 @@ def group_layers(
     Source: get_kv_cache_groups.
     """
     raw = layers_by_stage(placed, stages)
-    if not settings.hybrid_manager or not rules.grouped:
+    if not rules.grouped:
+        return _one_group(placed, stages, settings, rules)
+    if not settings.hybrid_manager:
         placed = promote_windows(placed, settings, rules)
     caches = distinct(placed)
     if not caches:
         return Grouping((), (), raw)
-    if not rules.grouped and len({_type_of(cache) for cache in caches}) > 1:
-        message = "Only models with one type of KV cache are supported."
-        raise PlannerError("several_cache_types", "NotImplementedError", message)
-    if not rules.grouped or same_cache(caches):
+    if same_cache(caches):
         return Grouping((group_of(placed, stages),), (), raw)
     if same_type(caches, rules):
         return Grouping((group_of(placed, stages, uniform_type=True),), (), raw)
     if settings.block_outermost and rules.in_flight_batches:
         groups = pack_groups(placed, stages, rules)
         if groups:
-            return Grouping(tuple(groups), (), raw, packed=True)
+            return Grouping(tuple(groups), (), raw)
     groups_, padding = split_buckets(unify_pages(placed, rules), stages, rules.group_by_maximum)
     return Grouping(groups_, padding, raw)
+
+
+def _one_group(placed: list[Placed], stages: int, settings: VllmSettings, rules: Rules) -> Grouping:
+    """The only group of 0.8: each stage by itself must have one type of cache, and all the same.
+
+    Source: get_kv_cache_config, create_kv_cache_group_specs, unify_kv_cache_configs of 0.8.5.
+    """
+    raw = layers_by_stage(placed, stages)
+    promoted: list[Placed] = []
+    for stage in range(stages):
+        local = promote_windows([p for p in placed if p.stage == stage], settings, rules)
+        caches = distinct(local)
+        message, type_ = "", ""
+        if len({_type_of(cache) for cache in caches}) != 1:
+            message, type_ = "Only one type of KV cache is supported.", "NotImplementedError"
+        elif len({cache.identity for cache in caches}) > 1:
+            message, type_ = "All layers in a group must share one KVCacheSpec.", "AssertionError"
+        if message:
+            failure = PlannerError("several_cache_types", type_, message)
+            return Grouping((), (), raw, failure, stage)
+        promoted += local
+    if len({(_type_of(cache), cache.identity) for cache in distinct(promoted)}) > 1:
+        failure = PlannerError("stages_differ", "AssertionError", "stages differ in their cache")
+        return Grouping((), (), raw, failure)
+    return Grouping((group_of(promoted, stages),), (), raw)
 
 
 def _type_of(cache: Cache) -> tuple[bool, int, int, int]:
@@ -136,23 +157,44 @@ def plan_groups(
     shape: ModelShape, settings: VllmSettings, rules: Rules, layout: Layout
 ) -> tuple[Grouping, Blocks, tuple[int, ...]]:
     """Grouping, block sizes and layers by stage; length, batch and memory do not move them."""
-    key = replace(
-        settings,
-        max_model_len=0,
-        max_num_batched_tokens=0,
-        async_scheduling=False,
-        concurrent_batches=None,
-        num_gpu_blocks_override=None,
-        auto_fit=False,
+    key = (
+        shape,
+        layout,
+        rules.version,
+        settings.block_size,
+        settings.kv_dtype,
+        settings.model_dtype,
+        settings.hybrid_manager,
+        settings.kv_cache_layout,
+        settings.mamba_cache_mode,
+        settings.ssm_dtype,
+        settings.speculative_tokens,
+        settings.checkpoint_alignment,
+        settings.mamba_chunk_size,
+        settings.kernel_block,
     )
-    return _plan_groups(shape, key, rules, layout)
+    found = _PLANNED.get(key)
+    if found is None:
+        if len(_PLANNED) >= _MOST_PLANNED:
+            _PLANNED.clear()
+        found = _PLANNED[key] = _plan_groups(shape, settings, rules, layout)
+    return found
 
 
-@lru_cache(maxsize=4096)
+_Planned = tuple[Grouping, Blocks, tuple[int, ...]]
+_PLANNED: dict[tuple[object, ...], _Planned] = {}
+_MOST_PLANNED = 4096
+
+
 def _plan_groups(
     shape: ModelShape, settings: VllmSettings, rules: Rules, layout: Layout
-) -> tuple[Grouping, Blocks, tuple[int, ...]]:
+) -> _Planned:
     refuse_unknown(settings, rules)
     blocks = blocks_of(shape, settings, rules, layout.tensor)
     placed, split = place_caches(shape, settings, rules, layout, blocks)
-    return group_layers(placed, layout.pipeline, settings, rules), blocks, split
+    try:
+        grouping = group_layers(placed, layout.pipeline, settings, rules)
+    except PlannerError as error:
+        raw = layers_by_stage(placed, layout.pipeline)
+        grouping = Grouping((), (), raw, failure=error)
+    return grouping, blocks, split

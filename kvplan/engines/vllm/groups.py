@@ -43,12 +43,12 @@ class Group:
         pages = [[cache.page * n for n in counts] for cache, counts in self.members]
         return tuple(sum(page) for page in zip(*pages, strict=True))
 
-    @property
+    @cached_property
     def layers(self) -> int:
         """Layers of the group in the whole model."""
         return sum(self.stage_layers)
 
-    @property
+    @cached_property
     def page(self) -> int:
         """Page of one layer; of all layers together where pages are mixed."""
         return sum(self.stage_pages) if self.uniform_type else self.first.page
@@ -92,7 +92,37 @@ class Grouping:
     groups: tuple[Group, ...]
     padding: tuple[Padding, ...]
     layers: tuple[tuple[tuple[Cache, int], ...], ...]  # per stage: distinct caches and counts
-    packed: bool = False
+    failure: Exception | None = None  # what the engine raises while grouping
+    failing_stage: int | None = None  # the stage it raises for, where each is grouped alone
+
+    @cached_property
+    def caches(self) -> tuple[Cache, ...]:
+        """The different caches of all groups."""
+        return tuple(dict.fromkeys(cache for g in self.groups for cache, _ in g.members))
+
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """For each group, its caches as positions in `caches`."""
+        at = {cache: index for index, cache in enumerate(self.caches)}
+        return tuple(tuple(at[cache] for cache, _ in g.members) for g in self.groups)
+
+    @cached_property
+    def profiles(self) -> tuple[tuple[tuple[tuple[int, ...], int], ...], ...]:
+        """For each stage, the caches that decide a group's blocks and how many groups are alike."""
+        at = {cache: index for index, cache in enumerate(self.caches)}
+        found = []
+        for stage in range(len(self.layers)):
+            alike: dict[tuple[int, ...], int] = {}
+            for group in self.groups:
+                here = tuple(at[cache] for cache in group.caches_on(stage))
+                alike[here] = alike.get(here, 0) + 1
+            found.append(tuple(alike.items()))
+        return tuple(found)
+
+    @cached_property
+    def whole_profile(self) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """The same for the whole model."""
+        return tuple((members, self.members.count(members)) for members in set(self.members))
 
     @cached_property
     def block_bytes(self) -> tuple[int, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kvplan.engines.arithmetic import GIB, largest
 from kvplan.engines.shape import Layout, ModelShape
 from kvplan.engines.vllm.grouping import plan_groups
-from kvplan.engines.vllm.groups import Group, Grouping, Padding
+from kvplan.engines.vllm.groups import Grouping, Padding
 from kvplan.engines.vllm.requests import DcpWithSlidingWindow, Demand, demand
 from kvplan.engines.vllm.settings import VllmSettings
 from kvplan.engines.vllm.unification import PlannerError
@@ -91,15 +92,18 @@ class _Planner:
     grouping: Grouping
     demand: Demand
 
-    def group_blocks(self, group: Group, length: int, stage: int | None = None) -> int:
-        """Blocks of one request in a group; in mixed groups the layer that needs most."""
-        caches = group.caches_on(stage) if stage is not None else [c for c, _ in group.members]
-        return max(self.demand.blocks(cache, length) for cache in caches)
+    def cache_blocks(self, length: int) -> list[int]:
+        """Blocks of one request in each of the different caches."""
+        blocks = self.demand.blocks
+        return [blocks(cache, length) for cache in self.grouping.caches]
 
     def request_blocks(self, length: int, stage: int) -> int:
-        """Blocks of one request in all groups."""
-        here = stage if self.rules.uniform_stage_page else None
-        return sum(self.group_blocks(g, length, here) for g in self.grouping.groups)
+        """Blocks of one request in all groups; in a mixed group the layer that needs most."""
+        each = self.cache_blocks(length)
+        grouping = self.grouping
+        here = self.rules.uniform_stage_page
+        profile = grouping.profiles[stage] if here else grouping.whole_profile
+        return sum(max([each[i] for i in members]) * alike for members, alike in profile)
 
     def block_bytes(self, stage: int) -> int:
         """Bytes of one block id on a stage; 0.11 charges a stage all pages of a mixed group."""
@@ -129,23 +133,28 @@ class _Planner:
         """
         return largest(lambda length: self.needed(length, stage) <= available, limit)
 
-    def concurrency(self, blocks: int, length: int, stage: int) -> float:
-        """Requests of that length the pool holds; the null block is counted in."""
-        return blocks / self.request_blocks(length, stage)
+    def printed(self, blocks: int, length: int, stage: int) -> tuple[int, float]:
+        """Tokens and concurrency as logged; concurrency counts the null block in."""
+        if self.rules.tokens == "blocks":
+            tokens = blocks * self.smallest_block(length)
+            return tokens, tokens / length
+        concurrency = blocks / self.request_blocks(length, stage)
+        return self.tokens(blocks, concurrency, length), concurrency
 
-    def tokens(self, blocks: int, length: int, stage: int) -> int:
+    def smallest_block(self, length: int) -> int:
+        """Tokens of the smallest block of any group."""
+        return min(g.first.block_size or length for g in self.grouping.groups)
+
+    def tokens(self, blocks: int, concurrency: float, length: int) -> int:
         """The figure of the "KV cache size" line, in the release's own meaning.
 
         0.33 multiplies two floats and cuts: that rounding is kept. Source: get_kv_cache_capacity
         (0.33), _report_kv_cache_config (0.20), get_kv_cache_config_from_groups (0.11).
         """
-        groups = self.grouping.groups
         if self.rules.tokens == "requests":
-            return int(self.concurrency(blocks, length, stage) * length)
-        smallest = min(g.first.block_size or length for g in groups)
-        if self.rules.tokens == "blocks":
-            return blocks * smallest
-        return blocks // len(groups) * smallest * self.demand.context_ranks
+            return int(concurrency * length)
+        share = blocks // len(self.grouping.groups)
+        return share * self.smallest_block(length) * self.demand.context_ranks
 
 
 def plan(
@@ -169,10 +178,7 @@ def plan(
     request = demand(
         settings, rules, layout.pipeline, layout.decode_context, layout.prefill_context
     )
-    try:
-        grouping, blocks, split = plan_groups(shape, settings, rules, layout)
-    except PlannerError as error:
-        return _failed(rules, settings, error)
+    grouping, blocks, split = plan_groups(shape, settings, rules, layout)
     planner = _Planner(rules, grouping, request)
     described = Plan(
         rules.version,
@@ -204,11 +210,6 @@ def _by_rank(available: int | Sequence[int], ranks: int) -> list[int]:
     return list(available)
 
 
-def _failed(rules: Rules, settings: VllmSettings, error: PlannerError) -> Plan:
-    refusal = Refusal(error.kind, error.type, message=error.message)
-    return Plan(rules.version, "error", (), settings.max_model_len, error=refusal)
-
-
 def _decide(
     planner: _Planner,
     settings: VllmSettings,
@@ -218,7 +219,9 @@ def _decide(
 ) -> Plan:
     """Auto-fit, fit check, blocks of each rank, the minimum, and what is printed."""
     rules, length = planner.rules, settings.max_model_len
-    described = _with_needs(planner, described, length)
+    failure = planner.grouping.failure
+    if rules.check_groups and failure:
+        raise failure
     override = settings.num_gpu_blocks_override
     planned = available
     if override is not None and rules.override_resizes:
@@ -227,6 +230,12 @@ def _decide(
         memory - (_block_bytes(planner, stage) if rules.null_block else 0)
         for memory, stage in zip(planned, stages, strict=True)
     ]
+    if spare[0] <= 0 and planner.grouping.groups and not settings.auto_fit:
+        refusal = Refusal("no_memory", "ValueError", available_bytes=spare[0])
+        with suppress(DcpWithSlidingWindow):
+            described = _with_needs(planner, described, length)
+        return replace(described, outcome="refused", error=refusal)
+    described = _with_needs(planner, described, length)
     if settings.auto_fit and rules.can_auto_fit:
         fitted = min(
             planner.longest(memory, stage, length)
@@ -238,32 +247,42 @@ def _decide(
             )
         described = replace(described, fitted_max_model_len=fitted)
         length = fitted
-    refusal = _check_fit(planner, stages, spare, length)
-    if refusal is not None:
-        return replace(described, outcome="refused", error=refusal)
+    reached = len(stages)
+    if planner.grouping.failing_stage is not None:
+        reached = stages.index(planner.grouping.failing_stage) + 1
+    checked = _check_fit(planner, stages[:reached], spare[:reached], length)
+    if checked is not None:
+        return replace(described, outcome="refused", error=checked)
+    if failure:
+        raise failure
     return _size_pool(planner, described, stages, planned, override, length)
 
 
 def _block_bytes(planner: _Planner, stage: int) -> int:
     size = planner.block_bytes(stage)
     if size == 0 and planner.grouping.groups:
-        message = f"pipeline stage {stage} keeps no KV, and the engine divides by its block size"
-        raise PlannerError("stage_without_layers", "ZeroDivisionError", message)
+        message = f"pipeline stage {stage} keeps no KV, and the engine has no page size for it"
+        several = len(planner.grouping.groups) > 1
+        newest = "ValueError" if several else "ZeroDivisionError"
+        type_ = newest if planner.rules.null_block else "AssertionError"
+        raise PlannerError("stage_without_layers", type_, message)
     return size
 
 
 def _with_needs(planner: _Planner, described: Plan, length: int) -> Plan:
     """The plan with its groups and what one request of `length` takes on each stage."""
     stages = range(len(described.layers_by_stage))
+    grouping = planner.grouping
+    each = planner.cache_blocks(length)
     groups = tuple(
         GroupPlan(
             group.kind,
             group.layers,
             group.first.block_size or length,
             group.page,
-            planner.group_blocks(group, length),
+            max(each[i] for i in members),
         )
-        for group in planner.grouping.groups
+        for group, members in zip(grouping.groups, grouping.members, strict=True)
     )
     return replace(
         described,
@@ -281,10 +300,10 @@ def _check_fit(
 
     Source: _check_enough_kv_cache_memory (0.20, 0.33), check_enough_kv_cache_memory before.
     """
-    for stage, memory in zip(stages, spare, strict=True):
-        if not planner.grouping.layers[stage] and not planner.rules.check_groups:
+    for stage, memory in dict.fromkeys(zip(stages, spare, strict=True)):
+        if planner.rules.check_groups and not planner.grouping.groups:
             continue
-        if not planner.grouping.groups:
+        if not planner.rules.check_groups and not planner.grouping.layers[stage]:
             continue
         if memory <= 0:
             return Refusal("no_memory", "ValueError", available_bytes=memory)
@@ -308,21 +327,20 @@ def _size_pool(
     """Blocks of every rank, the smallest for all, and the log lines."""
     if not planner.grouping.groups:
         return replace(described, num_gpu_blocks=1)
+    pairs = list(dict.fromkeys(zip(planned, stages, strict=True)))
     counts = [
         override if override is not None else max(memory // _block_bytes(planner, stage), 0)
-        for memory, stage in zip(planned, stages, strict=True)
+        for memory, stage in pairs
     ]
     blocks = min(counts)
-
-    def printed(number: int, stage: int) -> tuple[int, float]:
-        tokens = planner.tokens(number, length, stage)
-        if planner.rules.tokens == "blocks":
-            return tokens, tokens / length
-        return tokens, planner.concurrency(number, length, stage)
-
-    lines = [printed(n, stage) for n, stage in zip(counts, stages, strict=True)]
-    if not planner.rules.prints_each_rank:
-        lines = [printed(blocks, 0)]
+    if planner.rules.prints_each_rank:
+        lines = [planner.printed(n, length, pair[1]) for n, pair in zip(counts, pairs, strict=True)]
+        if len(set(lines)) > 1:
+            ranks = zip(planned, stages, strict=True)
+            by_pair = dict(zip(pairs, lines, strict=True))
+            lines = [by_pair[rank] for rank in ranks]
+    else:
+        lines = [planner.printed(blocks, length, 0)]
     tokens, concurrency = min(lines)
     return replace(
         described,

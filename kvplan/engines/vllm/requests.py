@@ -76,7 +76,7 @@ class Demand:
     def blocks(self, cache: Cache, length: int) -> int:
         """Blocks one request of that length can hold in a group of such layers."""
         settings = self.settings
-        if cache.is_full:
+        if cache.kind in ("full", "mla"):
             return full_blocks(length, cache.block_size, self.context_ranks)
         if cache.kind == "sliding":
             if self.decode_context > 1:

@@ -37,10 +37,14 @@ def same_cache(caches: Sequence[Cache]) -> bool:
         raise PlannerError("windows_differ", "ValueError", message)
     if windows and chunks:
         return False
-    return all(
+    same = all(
         (c.block_size, c.identity, c.padded) == (first.block_size, first.identity, first.padded)
         for c in caches[1:]
     )
+    if same and first.slotted and not all(cache.slotted for cache in caches):
+        message = "'FullAttentionSpec' object has no attribute 'tq_slot_size'"
+        raise PlannerError("slots_cannot_be_merged", "AttributeError", message)
+    return same
 
 
 def same_type(caches: Sequence[Cache], rules: Rules) -> bool:
