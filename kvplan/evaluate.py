@@ -320,6 +320,8 @@ def _row(
         address = f"{plan.name}[{row.address}].{wish.key}"
         value = _guard(problems, wish, f"{plan.name}[{row.address}]", compute, wish.key)
         cells.append(Cell(address, wish, binding, value))
+    # The functions above hold each other, so the series of a row would stay until a collection.
+    shared.clear()
     return tuple(cells)
 
 

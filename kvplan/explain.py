@@ -18,6 +18,8 @@ from kvplan.values.symbolic import Symbolic, figures, leaf, numbers_of
 from kvplan.values.unit import Unit
 from kvplan.workloads.lengths import Lengths
 
+# Bindings whose quantities are kept at once: a row has one or a few, and a series may be large.
+KEPT = 16
 StepsOf = Callable[[Cell], Step]
 
 
@@ -45,6 +47,8 @@ def explain(results: Results) -> StepsOf:
         around = {key: other for key, other in named.items() if other is not cell}
         binding = cell.binding
         if id(binding) not in explainers:
+            if len(explainers) >= KEPT:
+                del explainers[next(iter(explainers))]
             explainers[id(binding)] = _Explainer(binding, shelf)
         return _cell_step(cell, explainers[id(binding)], around, steps_of)
 

@@ -137,7 +137,7 @@ def _shape(raw: object, name: str) -> tuple[float, float]:
     return float(mu), float(sigma)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=4)
 def draw(lengths: Lengths) -> tuple[Any, Any]:
     """Prompt and output lengths; a request draws its prompt first, then its output."""
     import numpy
