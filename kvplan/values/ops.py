@@ -155,6 +155,12 @@ def count_fitting(sizes: Any, budget: Any) -> int:
 @op("Σ first {1} of {0}", _collapse, scalar_only=True)
 def sum_first(values: Any, number: Any) -> Any:
     """The sum of the first `number` values, in order of arrival."""
+    if number > len(values):
+        raise ValueProblem(
+            f"the first {int(number):,} requests are asked for, of {len(values):,}",
+            "the workload has no more",
+            "give a workload of as many requests",
+        )
     return _whole(values[: int(number)].sum())
 
 
