@@ -91,7 +91,7 @@ def find_cell(results: Results, text: str) -> Cell:
 
 def _matching_rows(table: TableResult, address: Address) -> list[int]:
     first_key, first_value = address.conditions[0]
-    if len(address.conditions) == 1 and not first_key and first_value.isdigit():
+    if len(address.conditions) == 1 and not first_key and re.fullmatch(r"[0-9]{1,9}", first_value):
         labels = [row.label for row in table.plan.rows]
         if first_value not in labels:
             return [int(first_value)] if int(first_value) < len(labels) else []

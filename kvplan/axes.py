@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from kvplan import schema
@@ -195,6 +195,16 @@ class Axes:
             found.append(
                 (text, show_number(quantity.show.from_base(number)).replace(",", ""), path)
             )
+        texts = [text for _, text, _ in found]
+        again = [text for text, after in pairwise(texts) if text == after]
+        if again:
+            self.context.fail(
+                f"the axis '{axis}' comes to the point {again[0]} more than once",
+                "points are whole where the quantity is, and are told apart by six figures",
+                f"use at most {len(set(texts)):,} points, or a wider range",
+                self.context.place(*path),
+            )
+            return []
         return found
 
     def bounds(

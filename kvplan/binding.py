@@ -211,6 +211,15 @@ def set_document(overrides: tuple[str, ...]) -> tuple[dict[str, str], Document]:
                     Place("--set", number, 1, len(word), word),
                 )
             )
+        elif name.strip() in found:
+            problems.append(
+                Problem(
+                    f"'{name.strip()}' is set twice",
+                    "only one of the two could count",
+                    "give it once",
+                    Place("--set", number, 1, len(name), word),
+                )
+            )
         found[name.strip()] = value.strip()
         places[(name.strip(),)] = (number, len(name) + 2, max(1, len(value)))
     if problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 
@@ -16,6 +17,8 @@ from kvplan.values.plain import PLAIN_FUNCTIONS
 from kvplan.values.show import parse_quantity
 from kvplan.values.unit import Unit, parse_unit
 from kvplan.yamltext import Path_
+
+MAX_POINTS = 1_000_000
 
 
 class Claims:
@@ -199,7 +202,23 @@ class Claims:
                     self.context.document.place(where, key=True),
                 )
                 continue
+            if self.context.registry[axis].per or self.context.registry[axis].text:
+                self.context.fail(
+                    f"'{axis}' cannot be varied by a claim",
+                    "it has one value for each layer group or request",
+                    "vary an input of the whole model",
+                    self.context.document.place(where, key=True),
+                )
+                continue
             bounds = self.axes.bounds(axis, steps, where)
             if bounds:
                 found[axis] = bounds
+        points = math.prod(bounds[2] for bounds in found.values())
+        if points > MAX_POINTS:
+            self.context.fail(
+                f"'over' has {points:,} combinations",
+                f"the limit is {MAX_POINTS:,}",
+                "use fewer points",
+                self.context.document.place((*path, "over"), key=True),
+            )
         return found

@@ -137,7 +137,9 @@ def render(files: tuple[Path, ...], overrides: tuple[str, ...], output: Path | N
       kvplan render experiments/*.yaml
       kvplan render experiments/token_cost.yaml --set kv_budget="40 GiB" -o build
     """
-    from kvplan.pipeline import write_reports
+    from kvplan.pipeline import require_own_files, write_reports
+
+    require_own_files(found_files(files), output)
 
     def one(file: Path) -> Outcome:
         return FINE, [_near(path) for path in write_reports(file, overrides, output)]
@@ -200,6 +202,7 @@ def accept(files: tuple[Path, ...]) -> int:
                 "run it on your machine and commit golden/",
             )
         )
+    pipeline.require_own_files(found_files(files))
     return _each(files, lambda file: (FINE, pipeline.accept(file)))
 
 

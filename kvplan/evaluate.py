@@ -7,17 +7,19 @@ import graphlib
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kvplan.errors import KvplanError, Problem, ValueProblem
 from kvplan.records import Binding, Cell, Plan, Results, TablePlan, TableResult, Wish
 from kvplan.registry import Quantity, Registry, load_registry
 from kvplan.values.expression import Expression
-from kvplan.values.ops import OPS
+from kvplan.values.ops import OPS, is_array
 from kvplan.workloads.lengths import Lengths
 
 ARRAY_ROWS = 64
 LARGEST = 1e300
+EXACT = 2.0**53 - 1
 MAX_SECONDS = 120.0
 # The ops that have one result for each number; the others take all of a series together.
 ELEMENTWISE = ("ceil_div", "floor_div", "maximum", "minimum", "where")
@@ -43,13 +45,22 @@ def evaluate(plan: Plan) -> Results:
     needs = {k: [n for n in w.names if n in by_key and n != k] for k, (w, _) in by_key.items()}
     for key in graphlib.TopologicalSorter(needs).static_order():
         _guard(problems, by_key[key][0], "", value_named, key)
-    outer = value_lookup("")
+    seen = names_seen_by_rows(plan)
+    outer = _Lazy({k: k for k in by_key if k in seen}, value_named)
     tables = {t.name: _table(t, outer, problems) for t in plan.tables}
     if problems:
         # A fault of a column is told once, for the first row that has it.
         raise KvplanError(list({(p.place, p.what): p for p in reversed(problems)}.values()))
     ordered = {key: values[key] for key in by_key}
     return Results(plan, ordered, tables)
+
+
+def names_seen_by_rows(plan: Plan) -> set[str]:
+    """Values that expressions of tables see.
+
+    One that only repeats a quantity must not hide what a row gives for that quantity.
+    """
+    return {w.key for w, b in plan.values if w.quantity != w.key or b is not plan.binding}
 
 
 class _Faults(list[Problem]):
@@ -102,6 +113,10 @@ class Numbers:
         if name not in self._known:
             self._known[name] = self._compute(self.registry[name])
         return self._known[name]
+
+    def known(self) -> list[Any]:
+        """What was computed so far."""
+        return [v for known in (self._known, *self._group_known) for v in known.values()]
 
     def _compute(self, quantity: Quantity) -> Any:
         if quantity.per == "layer_group":
@@ -194,7 +209,8 @@ def _value_of_wish(wish: Wish, numbers: Numbers, outer: Mapping[str, Any]) -> An
             import numpy
 
             return numpy.array(value, dtype=numpy.float64)
-        return value
+        # Products of whole numbers of 64 bit would wrap round in silence.
+        return value.astype("float64") if is_array(value) else value
 
     if wish.quantity:
         value = numbers.value(wish.quantity)
@@ -219,17 +235,26 @@ def _value_of_wish(wish: Wish, numbers: Numbers, outer: Mapping[str, Any]) -> An
         condition, then, otherwise = wish.choice
         return then if condition.evaluate(lookup, OPS) else otherwise
     if wish.name_list:
-        return _names(wish, lookup)
+        return _names(wish, lookup, numbers.binding, outer)
     return _label(wish, numbers.binding)
 
 
-def _names(wish: Wish, lookup: Any) -> str:
+def beside(binding: Binding, entry: Binding) -> Binding:
+    """A binding with the inputs of one catalog entry laid over it."""
+    givens = {**binding.givens, **entry.givens}
+    return replace(binding, givens=givens, groups=entry.groups or binding.groups)
+
+
+def _names(wish: Wish, lookup: Any, row: Binding, outer: Mapping[str, Any]) -> str:
     assert wish.name_list
     found = []
     for binding in wish.name_list.bindings:
+        # What follows from the entry's own inputs must follow from this entry, not from the row's.
+        numbers = Numbers(beside(row, binding))
 
-        def inside(name: str, binding: Binding = binding) -> Any:
-            return binding.givens[name].value if name in binding.givens else lookup(name)
+        def inside(name: str, binding: Binding = binding, numbers: Numbers = numbers) -> Any:
+            is_own = name in binding.givens or name not in outer
+            return numbers.value(name) if is_own else lookup(name)
 
         if wish.name_list.when.evaluate(inside, OPS):
             found.append(binding.shorts[wish.name_list.entity])
@@ -295,6 +320,8 @@ def _row(
         address = f"{plan.name}[{row.address}].{wish.key}"
         value = _guard(problems, wish, f"{plan.name}[{row.address}]", compute, wish.key)
         cells.append(Cell(address, wish, binding, value))
+    # The functions above hold each other, so the series of a row would stay until a collection.
+    shared.clear()
     return tuple(cells)
 
 
@@ -385,6 +412,9 @@ def sweep_columns(
         columns = [compute(w.key) for w in wishes]
     if not all(numpy.isfinite(column).all() for column in columns):
         raise ValueProblem("a cell of the table is not a finite number")
+    used = [*swept.values(), *columns, *(v for v in numbers.known() if is_array(v))]
+    if any(numpy.abs(column).max() > EXACT for column in used):
+        raise ValueProblem("a number of the table is too large to be whole in an array")
     return columns
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kvplan.errors import KvplanError, Place, Problem, ValueProblem
-from kvplan.evaluate import Numbers
+from kvplan.evaluate import Numbers, beside, names_seen_by_rows
 from kvplan.records import Binding, Cell, Given, Group, Results, Step
 from kvplan.registry import Quantity, load_registry
 from kvplan.values.expression import Expression
@@ -18,6 +18,8 @@ from kvplan.values.symbolic import Symbolic, figures, leaf, numbers_of
 from kvplan.values.unit import Unit
 from kvplan.workloads.lengths import Lengths
 
+# Bindings whose quantities are kept at once: a row has one or a few, and a series may be large.
+KEPT = 16
 StepsOf = Callable[[Cell], Step]
 
 
@@ -28,6 +30,7 @@ def explain(results: Results) -> StepsOf:
     rows = {
         id(cell): row for table in results.tables.values() for row in table.rows for cell in row
     }
+    seen = names_seen_by_rows(results.plan)
     explainers: dict[int, _Explainer] = {}
     made: dict[int, Step] = {}
 
@@ -52,10 +55,15 @@ def explain(results: Results) -> StepsOf:
         return made[id(cell)]
 
     def derive(cell: Cell) -> Step:
-        named = {**results.values, **{c.wish.key: c for c in rows.get(id(cell), ())}}
+        outer = results.values
+        if id(cell) in rows:
+            outer = {key: other for key, other in outer.items() if key in seen}
+        named = {**outer, **{c.wish.key: c for c in rows.get(id(cell), ())}}
         around = {key: other for key, other in named.items() if other is not cell}
         binding = cell.binding
         if id(binding) not in explainers:
+            if len(explainers) >= KEPT:
+                del explainers[next(iter(explainers))]
             explainers[id(binding)] = _Explainer(binding, shelf)
         return _cell_step(cell, explainers[id(binding)], around, steps_of)
 
@@ -205,12 +213,7 @@ class _Explainer:
 
     def beside(self, entry: Binding) -> _Explainer:
         """The same with the inputs of one catalog entry laid over."""
-        binding = self.binding
-        givens = {**binding.givens, **entry.givens}
-        return _Explainer(
-            Binding(givens, binding.groups, binding.labels, binding.shorts, binding.engine),
-            self.shelf,
-        )
+        return _Explainer(beside(self.binding, entry), self.shelf)
 
     def expression(
         self, expression: Expression, around: Mapping[str, Cell], steps_of: StepsOf | None

@@ -9,8 +9,9 @@ from typing import Any
 from kvplan.address import find_cell
 from kvplan.axes import step_points
 from kvplan.errors import KvplanError, ValueProblem
-from kvplan.evaluate import sweep
+from kvplan.evaluate import sweep, takes_arrays
 from kvplan.records import Binding, Cell, ClaimPlan, Results, Verdict
+from kvplan.registry import load_registry
 from kvplan.values.plain import PLAIN_FUNCTIONS, Series
 from kvplan.values.show import show_quantity
 from kvplan.values.unit import Unit
@@ -44,8 +45,10 @@ def _measured(claim: ClaimPlan, cell: Cell, results: Results) -> Verdict:
     )
     derived = _derive(claim, results.plan.binding)
     reason = ""
+    # A share can be zero but for rounding; a time or price of 1e-13 is a number like any other.
+    rounding = 1e-12 if unit.dimension == "1" else 0.0
     if derived is not None and not math.isclose(
-        derived, cell.value, rel_tol=AGREEMENT, abs_tol=1e-12
+        derived, cell.value, rel_tol=AGREEMENT, abs_tol=rounding
     ):
         reason = (
             f"the formula gives {show_quantity(cell.value, unit)}, the derivation "
@@ -127,16 +130,32 @@ def _constant(claim: ClaimPlan, results: Results) -> Verdict:
     """Whether a quantity stays the same over a sweep of its inputs."""
     import numpy
 
-    swept = {axis: numpy.array(step_points(*bounds)) for axis, bounds in claim.over.items()}
-    values = numpy.atleast_1d(sweep(results.plan.binding, swept, [claim.constant or ""])[0])
+    registry, name = load_registry(), claim.constant or ""
+    if not takes_arrays(registry, {name, *claim.over}):
+        raise ValueProblem(
+            f"'{name}' cannot be computed over a range at once",
+            "it adds up or draws the requests of a workload",
+            "show it in a table over the inputs, and claim its cells",
+        )
+    axes = []
+    for axis, bounds in claim.over.items():
+        points = numpy.array(step_points(*bounds))
+        axes.append(numpy.rint(points) if registry[axis].whole else points)
+    # Every combination: along the diagonal a ratio of two inputs would seem constant.
+    grids = numpy.meshgrid(*axes, indexing="ij")
+    swept = {axis: grid.ravel() for axis, grid in zip(claim.over, grids, strict=True)}
+    with numpy.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        values = numpy.atleast_1d(sweep(results.plan.binding, swept, [name])[0])
+    if not numpy.isfinite(values).all():
+        raise ValueProblem(f"'{name}' is not a finite number everywhere in the range")
     low, high = float(values.min()), float(values.max())
     spread = (high - low) / max(abs(high), abs(low), 1e-300)
-    points = max(len(axis) for axis in swept.values())
+    count = math.prod(len(axis) for axis in axes)
     return Verdict(
         claim,
         bool(spread <= CONSTANT),
         spread,
-        f"no change over {points:,} values of {', '.join(swept)}",
+        f"no change over {count:,} values of {', '.join(swept)}",
         None,
         "",
     )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvplan.errors import KvplanError
+from kvplan.errors import KvplanError, Place, Problem
 from kvplan.evaluate import evaluate
 from kvplan.files import write_whole
 from kvplan.golden import Golden, differences, golden, golden_text, read_golden
 from kvplan.judge import judge
-from kvplan.load import load
+from kvplan.load import load, project_folder
 from kvplan.prose import typed_digits
 from kvplan.records import Results, Verdict, Wish
 from kvplan.render import render, report
@@ -46,6 +47,22 @@ def run(path: Path, overrides: tuple[str, ...] = ()) -> Run:
     plan = resolve(experiment, overrides)
     results = evaluate(plan)
     return Run(results, judge(results))
+
+
+def require_own_files(paths: Iterable[Path], folder: Path | None = None) -> None:
+    """Refuses two experiments of one name whose reports or golden files would be the same."""
+    written: dict[tuple[Path, str], Path] = {}
+    for path in paths:
+        first = written.setdefault((folder or project_folder(path), path.stem), path)
+        if os.path.realpath(first) != os.path.realpath(path):
+            raise KvplanError(
+                Problem(
+                    f"has the same name as {first.as_posix()}",
+                    "what is written for one would replace what is written for the other",
+                    "run them one at a time" + (", each to a folder of its own" if folder else ""),
+                    Place(path.as_posix()),
+                )
+            )
 
 
 def write_reports(path: Path, overrides: tuple[str, ...], folder: Path | None) -> list[Path]:

@@ -33,6 +33,7 @@ class _Resolver:
             base = self._set(base, overrides)
         wishes = {k: self.wishes.wish(k, w, ("values", k)) for k, w in spec.values.items()}
         self.wishes.link(list(wishes.values()), {})
+        self.wishes.check_names(spec.values, list(wishes.values()))
         values = tuple(
             (wish, context.binder.extend(base, spec.values[k].overrides, ("values", k, "with")))
             for k, wish in wishes.items()
@@ -54,6 +55,7 @@ class _Resolver:
         path: Path_ = ("tables", name)
         columns = tuple(self._column(path, i, c) for i, c in enumerate(table.columns))
         self.wishes.link(list(columns), values)
+        self.wishes.check_names({c.key: c for c in table.columns}, list(columns), values)
         title = table.title or name.replace("_", " ").capitalize()
         rows = tuple(
             RowPlan(address, label, self._cells(path, table, binding))

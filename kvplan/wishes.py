@@ -130,6 +130,47 @@ class Wishes:
         for key in order:
             units[key] = self._linked_unit(own[key], units, {**outer, **own})
 
+    def check_names(
+        self,
+        wanted: Mapping[str, schema.Wanted],
+        made: list[Wish],
+        outer: Mapping[str, Wish] | None = None,
+    ) -> None:
+        """Checks that each name of an expression can mean one thing only."""
+        for wish in made:
+            changed, others = wanted[wish.key].overrides, {*wanted} - {wish.key}
+            # A value that only repeats a quantity stands back behind the quantity of a row.
+            values = {name for name in outer or () if not self._repeats(name)} - others
+            unsure = [n for n in wish.names if n in values and n in self.context.registry]
+            taken = [n for n in wish.names if n in others | values]
+            unheard = [n for n in changed if n in taken]
+            what = "value" if outer is None or unheard and unheard[0] not in others else "column"
+            if unsure:
+                self.context.fail(
+                    f"'{unsure[0]}' in '{wish.key}' is a value and also a quantity of the row",
+                    "the two can differ",
+                    f"rename the value '{unsure[0]}', or make a column '{unsure[0]}'",
+                    wish.place,
+                )
+            elif unheard:
+                self.context.fail(
+                    f"'with' gives '{unheard[0]}', but '{wish.key}' takes it from elsewhere",
+                    f"a {what} has this name, and is computed for itself",
+                    f"rename the {what} '{unheard[0]}'",
+                    wish.place,
+                )
+            elif changed and wish.names and len(taken) == len(wish.names):
+                self.context.fail(
+                    f"'with' changes nothing of '{wish.key}'",
+                    "all its names are values or columns, which are computed for themselves",
+                    "give 'with' to those",
+                    wish.place,
+                )
+
+    def _repeats(self, name: str) -> bool:
+        value = self.context.spec.values[name]
+        return value.of == name and not value.overrides
+
     def _linked_unit(self, wish: Wish, units: dict[str, Unit], known: Mapping[str, Wish]) -> Unit:
         """The unit a wish declares, which its expression must give."""
         expression = wish.expression or _condition(wish)

@@ -115,6 +115,13 @@ def _pipe() -> str:
     return f"render {X}"
 
 
+def _same_name() -> str:
+    for folder in ("a", "b"):
+        Path(folder, "experiments").mkdir(parents=True)
+        Path(folder, X).write_text(GOOD)
+    return f"render a/{X} b/{X} -o reports"
+
+
 def _link_out() -> str:
     Path("elsewhere.txt").write_text("a: secret\n")
     Path("project/experiments").mkdir(parents=True)
@@ -129,6 +136,7 @@ MADE: dict[str, Callable[[], str]] = {
     "link_loop": _link_loop,
     "no_permission": _no_permission,
     "named_pipe": _pipe,
+    "two_of_one_name": _same_name,
     "link_out_of_the_project": _link_out,
     "fifty_megabytes": _fifty_megabytes,
     "output_is_a_file": _output_is_a_file,

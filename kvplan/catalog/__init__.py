@@ -290,7 +290,7 @@ class _Reader:
             return
         for name in ("prompt_tokens", "output_tokens"):
             givens[name] = Given(
-                name, lengths, lengths.summary, self._place("lengths"), source, self.owner
+                name, lengths, lengths.summary(name), self._place("lengths"), source, self.owner
             )
 
     def _groups(self, raw: dict[str, Any], source: Source | None) -> tuple[Group, ...] | None:

@@ -4,7 +4,7 @@ These are the least an architecture needs; what an engine allocates on top is le
 """
 
 from kvplan.registry import formula
-from kvplan.values.ops import ceil_div, floor_div, minimum, total, where
+from kvplan.values.ops import ceil_div, floor_div, maximum, minimum, total, where
 
 GQA = "Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2"
 WINDOW = "Beltagy et al. 2020, arXiv:2004.05150, sec. 3.1"
@@ -60,7 +60,7 @@ def group_kept_tokens(context, window):
 @formula(unit="token", symbol="n_g", per="layer_group", kind="chunked", source=CHUNK)
 def group_kept_tokens(context, chunk):
     """Tokens of the chunk that is being written; earlier chunks are not read again."""
-    return context - (ceil_div(context, chunk) - 1) * chunk
+    return context - (maximum(1, ceil_div(context, chunk)) - 1) * chunk
 
 
 @formula(unit="token", symbol="n_g", per="layer_group", kind="cross", source=CROSS)

@@ -11,6 +11,9 @@ from kvplan.errors import KvplanError, Place, Problem
 
 LARGEST_FILE = 5_000_000  # bytes; the largest published config.json known to us is under 200 kB
 
+DEEPEST = 100  # levels of objects and lists; published configs have fewer than ten
+_TOO_DEEP = "the JSON is nested too deep or holds a number too long"
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 _CURE = "give the config.json as the model's repository publishes it"
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
@@ -53,9 +56,20 @@ def parse_config(text: str, name: str) -> Config:
     return Config(document, name, text)
 
 
+def _depth(text: str) -> int:
+    """How deep objects and lists are nested; counted, since parsers differ in what they bear."""
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def _parse(text: str, name: str) -> Any:
     if not text.strip():
         raise _refuse("the file is empty", name, text)
+    if _depth(text) > DEEPEST:
+        raise _refuse(_TOO_DEEP, name, text)
     repeated: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

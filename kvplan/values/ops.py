@@ -77,6 +77,18 @@ def _count(*units: Unit) -> Unit:
     return Unit()
 
 
+def _count_against(values: Unit, limit: Unit) -> Unit:
+    """A count of values held against a limit, which is of their unit."""
+    _same(values, limit)
+    return Unit()
+
+
+def _first_of(values: Unit, number: Unit) -> Unit:
+    """A sum of so many values: the number of them has no unit."""
+    _same(number, Unit())
+    return _collapse(values)
+
+
 def _where(condition: Unit, a: Unit, b: Unit) -> Unit:
     both = a + b
     return replace(both, spread=both.spread or condition.spread)
@@ -144,7 +156,7 @@ def count(values: Any) -> int:
     return len(values)
 
 
-@op("fit({0} → {1})", _count, scalar_only=True)
+@op("fit({0} → {1})", _count_against, scalar_only=True)
 def count_fitting(sizes: Any, budget: Any) -> int:
     """How many requests, taken in order of arrival, fit before the first that does not."""
     import numpy
@@ -152,13 +164,19 @@ def count_fitting(sizes: Any, budget: Any) -> int:
     return int(numpy.searchsorted(numpy.cumsum(sizes), budget, side="right"))
 
 
-@op("Σ first {1} of {0}", _collapse, scalar_only=True)
+@op("Σ first {1} of {0}", _first_of, scalar_only=True)
 def sum_first(values: Any, number: Any) -> Any:
     """The sum of the first `number` values, in order of arrival."""
+    if number > len(values):
+        raise ValueProblem(
+            f"the first {int(number):,} requests are asked for, of {len(values):,}",
+            "the workload has no more",
+            "give a workload of as many requests",
+        )
     return _whole(values[: int(number)].sum())
 
 
-@op("share({0} > {1})", _count, scalar_only=True)
+@op("share({0} > {1})", _count_against, scalar_only=True)
 def share_above(values: Any, limit: Any) -> float:
     """The fraction of the values that are larger than the limit."""
     return float((values > limit).mean())

@@ -72,6 +72,8 @@ def _running_sum(values: Any) -> Series:
 
 
 def _first(values: Any, number: Any) -> Series:
+    if not 0 <= number <= len(values):
+        raise ValueError(f"{number} of {len(values)}")
     return Series(values[: int(number)])
 
 

@@ -34,12 +34,12 @@ class Lengths:
         prompts, outputs = draw(self)
         return prompts if which == "prompt_tokens" else outputs
 
-    @property
-    def summary(self) -> str:
-        """The lengths in words."""
+    def summary(self, name: str) -> str:
+        """The lengths in words, those of "prompt_tokens" or of "output_tokens"."""
         if self.prompts:
-            shown = ", ".join(str(n) for n in self.prompts[:6])
-            return f"lengths {shown}" + (", ..." if len(self.prompts) > 6 else "")
+            listed = self.prompts if name == "prompt_tokens" else self.outputs
+            shown = ", ".join(f"{n:,}" for n in listed[:6])
+            return f"lengths {shown}" + (", ..." if len(listed) > 6 else "")
         text = f"{self.requests:,} requests, prompt lognormal{self.prompt}"
         text += f", output lognormal{self.output}" if self.output else ""
         return f"{text}, seed {self.seed}"
@@ -137,7 +137,7 @@ def _shape(raw: object, name: str) -> tuple[float, float]:
     return float(mu), float(sigma)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=4)
 def draw(lengths: Lengths) -> tuple[Any, Any]:
     """Prompt and output lengths; a request draws its prompt first, then its output."""
     import numpy

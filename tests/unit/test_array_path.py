@@ -31,6 +31,10 @@ tables:
       - COLUMN
 """
 CONTEXT = "{context: {from: 1 token, to: 131072 token, points: 200}}"
+# Beyond 2**53 an array holds every second whole number only.
+HUGE = (
+    "{kv_budget: [9007199254740993 B, 2e18 B], page: {from: 1 token, to: 5000 token, points: 40}}"
+)
 OCCUPANCY = "{occupancy: {from: 50 %, to: 99 %, points: 100}}"
 
 
@@ -50,6 +54,8 @@ def column(folder: Path, rows: str, asked: str) -> list[object]:
         (CONTEXT, "sequence_waste"),
         (CONTEXT, 'x: {derive: "ceil_div(context, page) * page * kv_per_token / kv_budget"}'),
         (CONTEXT, 'x: {derive: "minimum(context, 4096 * page / 16)", unit: token}'),
+        (HUGE, "pool_remainder"),
+        (HUGE, "pool_tokens"),
         (OCCUPANCY, "preemption_probability"),
         (OCCUPANCY, "reprefilled_tokens"),
     ],
