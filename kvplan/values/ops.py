@@ -167,10 +167,10 @@ def count_fitting(sizes: Any, budget: Any) -> int:
 @op("Σ first {1} of {0}", _first_of, scalar_only=True)
 def sum_first(values: Any, number: Any) -> Any:
     """The sum of the first `number` values, in order of arrival."""
-    if number > len(values):
+    if not 0 <= number <= len(values) or number != int(number):
         raise ValueProblem(
-            f"the first {int(number):,} requests are asked for, of {len(values):,}",
-            "the workload has no more",
+            f"the first {number:,} requests are asked for, of {len(values):,}",
+            "a whole number of them can be, up to those of the workload",
             "give a workload of as many requests",
         )
     return _whole(values[: int(number)].sum())
