@@ -109,10 +109,10 @@ class Claims:
                 continue
             place = self.context.document.place((*path, key))
             expected = unit
-            if key == "within" and isinstance(raw, str) and raw.strip().endswith("%"):
+            percent = isinstance(raw, str) and raw.strip().endswith("%")
+            if key == "within" and percent and unit.text != "%":
+                # A share of what is expected; where the cell is in % itself, points are meant.
                 expected, key = Unit(), "within_share"
-            if key == "within" and unit.text == "%":
-                key = "within"
             value = self.context.attempt(
                 place,
                 partial(parse_quantity, raw, expected, key),

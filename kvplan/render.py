@@ -15,9 +15,18 @@ from kvplan.markdown import without_html
 from kvplan.prose import Filler, filler
 from kvplan.records import Cell, Results, ShownCell, ShownTable, Step, Verdict
 from kvplan.sandbox import render_template
+from kvplan.schema import ExperimentFile
 from kvplan.tables import pipe_table, shown_values, tables
 from kvplan.values.show import show_quantity
 from kvplan.work import MAX_LINES, MAX_PER_TABLE, Derivation, Work
+
+
+@dataclass(frozen=True)
+class OverrideLine:
+    """A word of --set, and what gives that input itself and so keeps its own."""
+
+    word: str
+    kept_by: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ class Report:
     title: str
     question: str
     source: str
-    overrides: tuple[str, ...]
+    overrides: tuple[OverrideLine, ...]
     takeaway: str
     tally: Tally
     inputs: tuple[InputLine, ...]
@@ -104,7 +113,7 @@ def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
         title=spec.title,
         question=fill(("question",), spec.question),
         source=spec.source or "",
-        overrides=plan.overrides,
+        overrides=tuple(_override(word, spec) for word in plan.overrides),
         takeaway=fill(("takeaway",), spec.takeaway),
         tally=_tally(verdicts),
         inputs=inputs(steps, results),
@@ -119,6 +128,18 @@ def report(results: Results, verdicts: tuple[Verdict, ...]) -> Report:
     if problems:
         raise KvplanError(problems)
     return made
+
+
+def _override(word: str, spec: ExperimentFile) -> OverrideLine:
+    """A word of --set, and where the experiment gives that input itself, which stays."""
+    name = word.partition("=")[0].strip()
+    own = [f"the value {key}" for key, wanted in spec.values.items() if name in wanted.overrides]
+    for key, table in spec.tables.items():
+        cases = [case or {} for case in (table.cases or {}).values()]
+        columns = [column.overrides for column in table.columns]
+        if name in (table.rows or {}) or any(name in given for given in (*cases, *columns)):
+            own.append(f"the table {key}")
+    return OverrideLine(word, ", ".join(own))
 
 
 def render(made: Report, template: str, project: Path, form: str) -> str:

@@ -120,7 +120,8 @@ class Claim(_Strict):
     cell: str | None = Field(None, description="a value, or table[row].column")
     expect: Scalar | None = Field(None, description="the number claimed")
     within: Scalar | None = Field(
-        None, description="how far from 'expect' it may be: a quantity, or % of it"
+        None,
+        description="how far from 'expect': a quantity, or % of it (points if the cell is in %)",
     )
     at_least: Scalar | None = Field(None, description="a lower bound that may be met")
     at_most: Scalar | None = Field(None, description="an upper bound that may be met")

@@ -92,9 +92,7 @@ def _parse(text: str, name: str) -> Any:
         raise _not_json(text, name, error) from None
     except (RecursionError, ValueError):
         # Nesting deeper than the interpreter's stack, or an integer of thousands of digits.
-        raise _refuse(
-            "the JSON is nested too deep or holds a number too long", name, text
-        ) from None
+        raise _refuse(_TOO_DEEP, name, text) from None
     if repeated:
         at = text.rfind(f'"{repeated[0]}"')
         what = f"the key '{repeated[0]}' appears twice in one object, so its value is ambiguous"
