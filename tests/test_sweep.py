@@ -90,7 +90,7 @@ def test_the_text_is_for_people(file: Path) -> None:
         (["sequences_in_budget", "--over", "context=0 token..5 token"], "is not a finite number"),
         (["paged_batch", "--over", "page=1 token..64 token"], "'paged_batch' cannot be swept"),
         (["break_even_bandwidth", "--over", LENGTHS], "is not given"),
-        (["--over", LENGTHS, "--where", "kv_per_sequence < 3"], "cannot compare B and"),
+        (["--over", LENGTHS, "--where", "kv_per_sequence < 3"], "cannot compare B and 1"),
         (["--over", LENGTHS, "--where", "kv_per_sequence"], "is not a condition"),
         (["--over", LENGTHS, "--where", "total(context) > 1"], "is not a condition"),
         (["--over", LENGTHS, "--where", "__import__('os') > 1"], "unknown function"),
