@@ -61,6 +61,7 @@ class StageLayers:
     indexed: int
     window: int
     elsewhere: bool  # other stages keep tokens
+    unpaired: bool = False  # a window model whose stage has no window layer: the engine asserts
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,29 @@ def layer_token_bytes(group: LayerGroup, kv_dtype: str, tensor: int, decode_cont
     return heads * sum(dims) * _ELEMENTS[kv_dtype] + scales
 
 
+def _layers_of(
+    shape: ModelShape, split: tuple[int, ...], stage: int
+) -> tuple[list[LayerGroup], StageLayers, list[LayerGroup]]:
+    """The layers of a stage: those kept in full, what is counted of them, and the windows."""
+    local = [
+        shape.groups[index]
+        for at, kept in zip(stage_of_layer(split), shape.order, strict=True)
+        if at == stage
+        for index in kept
+    ]
+    windowed = [g for g in local if g.kind in ("sliding", "chunked")]
+    full = [g for g in local if g.kind in ("full", "mla", "cross")]
+    layers = StageLayers(
+        len(full),
+        len(windowed),
+        sum(1 for g in full if g.indexer_dim),
+        max((g.window or g.chunk for g in windowed), default=0),
+        any(g.kind != "recurrent" and g.layers for g in shape.groups),
+        not windowed and not {"sliding", "chunked"}.isdisjoint(shape.kinds),
+    )
+    return full, layers, windowed
+
+
 def cells_of(
     shape: ModelShape,
     settings: SglangSettings,
@@ -118,29 +142,14 @@ def cells_of(
     if settings.kv_dtype not in FORMATS:
         what = f"SGLang has no KV cache dtype '{settings.kv_dtype}' that is read here"
         raise ValueProblem(what, f"known: {', '.join(FORMATS)}", "choose one of them")
-    local = [
-        shape.groups[index]
-        for at, kept in zip(stage_of_layer(split), shape.order, strict=True)
-        if at == stage
-        for index in kept
-    ]
-    windowed = [g for g in local if g.kind in ("sliding", "chunked")]
-    full = [g for g in local if g.kind in ("full", "mla", "cross")]
-    indexed = sum(1 for g in full if g.indexer_dim)
-    layers = StageLayers(
-        len(full),
-        len(windowed),
-        indexed,
-        max((g.window or g.chunk for g in windowed), default=0),
-        any(g.kind != "recurrent" and g.layers for g in shape.groups),
-    )
+    full, layers, windowed = _layers_of(shape, split, stage)
     tensor, dcp = layout.tensor, layout.decode_context
     if windowed:
         return _window_cells(full, windowed, settings, tensor, layers)
     per_layer = [layer_token_bytes(g, settings.kv_dtype, tensor, dcp) for g in full]
     key = max((indexer_bytes(g.indexer_dim, KvStorage()) for g in full if g.indexer_dim), default=0)
     plain, drafts = sum(per_layer), settings.eagle_draft_layers
-    token = plain + indexed * key * dcp
+    token = plain + layers.indexed * key * dcp
     if drafts and full:
         token += int(plain * drafts / len(full)) * (dcp if key else 1) + drafts * key * dcp
     return Cells(token, token, 0, layers)

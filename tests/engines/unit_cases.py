@@ -15,6 +15,7 @@ from kvplan.engines.shape import LayerGroup, Layout, ModelShape, RecurrentState,
 from kvplan.engines.vllm import alignment, lifetime, memory, planning, prefix, requests, v0
 from kvplan.engines.vllm.caches import Cache, attention_cache
 from kvplan.engines.vllm.groups import Placed
+from kvplan.engines.vllm.records import Plan
 from kvplan.engines.vllm.settings import VllmSettings
 from kvplan.engines.vllm.unification import unify_pages
 from kvplan.engines.vllm.versions import rules_for
@@ -112,7 +113,7 @@ def groups_and_blocks(i: Inputs) -> Answer:
     return described(planning.plan(shape, settings, layout, available))
 
 
-def described(made: planning.Plan) -> Answer:
+def described(made: Plan) -> Answer:
     """A plan under the names the cases use."""
     pages = {g.page_bytes for g in made.groups}
     blocks = {g.kind: g.blocks_per_request for g in made.groups}
