@@ -74,17 +74,20 @@ class Cells:
     layers: StageLayers
 
 
-def latent_width(group: LayerGroup, kv_dtype: str) -> int:
+def latent_width(group: LayerGroup, kv_dtype: str, sparse: bool) -> int:
     """Elements of one MLA vector; a sparse model in fp8_e4m3 keeps scales and a bf16 rope (656).
 
+    `sparse` is a property of the model: layers that reuse another's index keep that record too.
     Source: kv_cache_configurator.py calculate_mla_kv_cache_dim.
     """
-    if group.indexer_dim and kv_dtype == "fp8_e4m3":
+    if sparse and kv_dtype == "fp8_e4m3":
         return group.latent + group.latent // 128 * 4 + group.rope_dim * 2
     return group.latent + group.rope_dim
 
 
-def layer_token_bytes(group: LayerGroup, kv_dtype: str, tensor: int, decode_context: int) -> int:
+def layer_token_bytes(
+    group: LayerGroup, kv_dtype: str, tensor: int, decode_context: int, sparse: bool = False
+) -> int:
     """Bytes of one token in one layer on one rank, without an indexer.
 
     Source: DefaultPoolConfigurator._compute_cell_size, HybridSWAPoolConfigurator.
@@ -92,7 +95,7 @@ def layer_token_bytes(group: LayerGroup, kv_dtype: str, tensor: int, decode_cont
     if group.kind in ("recurrent", "shared", "none"):
         return 0
     if group.kind == "mla":
-        width = latent_width(group, kv_dtype)
+        width = latent_width(group, kv_dtype, sparse)
         if kv_dtype == "nvfp4":
             return width // 2 + (group.latent + group.rope_dim) // 16
         return width * _ELEMENTS[kv_dtype]
@@ -146,8 +149,9 @@ def cells_of(
     tensor, dcp = layout.tensor, layout.decode_context
     if windowed:
         return _window_cells(full, windowed, settings, tensor, layers)
-    per_layer = [layer_token_bytes(g, settings.kv_dtype, tensor, dcp) for g in full]
-    key = max((indexer_bytes(g.indexer_dim, KvStorage()) for g in full if g.indexer_dim), default=0)
+    sparse = max((g.indexer_dim for g in shape.groups), default=0)
+    per_layer = [layer_token_bytes(g, settings.kv_dtype, tensor, dcp, sparse > 0) for g in full]
+    key = indexer_bytes(sparse, KvStorage()) if sparse else 0
     plain, drafts = sum(per_layer), settings.eagle_draft_layers
     token = plain + layers.indexed * key * dcp
     if drafts and full:
