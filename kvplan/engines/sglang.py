@@ -76,6 +76,8 @@ def plan(
             if slots <= 0:
                 raise PoolError("not_enough_memory_for_state_cache", "RuntimeError")
         cells = [cells_of(shape, settings, layout, split, s) for s in range(layout.pipeline)]
+        if any(cell.layers.unpaired for cell in cells):
+            raise PoolError("stage_without_window_layers", "AssertionError")
         if slots is not None:
             lefts = tuple(left for _ in cells)
             made = replace(made, bytes_left_for_tokens_by_stage=lefts)
@@ -85,7 +87,8 @@ def plan(
         made = replace(made, bytes_left_for_tokens_by_stage=())
         if slots is not None and slots <= 0:
             made = replace(made, max_mamba_cache_size=None, state_bytes_per_request=None)
-        return replace(made, outcome="refused", error=error.kind, error_type=error.type)
+        outcome = "error" if error.type == "AssertionError" else "refused"
+        return replace(made, outcome=outcome, error=error.kind, error_type=error.type)
     return replace(
         made,
         bytes_per_token_by_stage=tuple(cell.token for cell in cells),

@@ -61,6 +61,7 @@ class StageLayers:
     indexed: int
     window: int
     elsewhere: bool  # other stages keep tokens
+    unpaired: bool = False  # a window model whose stage has no window layer: the engine asserts
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,20 @@ class Cells:
     layers: StageLayers
 
 
-def latent_width(group: LayerGroup, kv_dtype: str) -> int:
+def latent_width(group: LayerGroup, kv_dtype: str, sparse: bool) -> int:
     """Elements of one MLA vector; a sparse model in fp8_e4m3 keeps scales and a bf16 rope (656).
 
+    `sparse` is a property of the model: layers that reuse another's index keep that record too.
     Source: kv_cache_configurator.py calculate_mla_kv_cache_dim.
     """
-    if group.indexer_dim and kv_dtype == "fp8_e4m3":
+    if sparse and kv_dtype == "fp8_e4m3":
         return group.latent + group.latent // 128 * 4 + group.rope_dim * 2
     return group.latent + group.rope_dim
 
 
-def layer_token_bytes(group: LayerGroup, kv_dtype: str, tensor: int, decode_context: int) -> int:
+def layer_token_bytes(
+    group: LayerGroup, kv_dtype: str, tensor: int, decode_context: int, sparse: bool = False
+) -> int:
     """Bytes of one token in one layer on one rank, without an indexer.
 
     Source: DefaultPoolConfigurator._compute_cell_size, HybridSWAPoolConfigurator.
@@ -91,7 +95,7 @@ def layer_token_bytes(group: LayerGroup, kv_dtype: str, tensor: int, decode_cont
     if group.kind in ("recurrent", "shared", "none"):
         return 0
     if group.kind == "mla":
-        width = latent_width(group, kv_dtype)
+        width = latent_width(group, kv_dtype, sparse)
         if kv_dtype == "nvfp4":
             return width // 2 + (group.latent + group.rope_dim) // 16
         return width * _ELEMENTS[kv_dtype]
@@ -101,6 +105,29 @@ def layer_token_bytes(group: LayerGroup, kv_dtype: str, tensor: int, decode_cont
         return heads * sum(format_of("nvfp4").vector_bytes(dim) for dim in dims)
     scales = heads * sum(dims) // 32 if kv_dtype == "mxfp8" else 0
     return heads * sum(dims) * _ELEMENTS[kv_dtype] + scales
+
+
+def _layers_of(
+    shape: ModelShape, split: tuple[int, ...], stage: int
+) -> tuple[list[LayerGroup], StageLayers, list[LayerGroup]]:
+    """The layers of a stage: those kept in full, what is counted of them, and the windows."""
+    local = [
+        shape.groups[index]
+        for at, kept in zip(stage_of_layer(split), shape.order, strict=True)
+        if at == stage
+        for index in kept
+    ]
+    windowed = [g for g in local if g.kind in ("sliding", "chunked")]
+    full = [g for g in local if g.kind in ("full", "mla", "cross")]
+    layers = StageLayers(
+        len(full),
+        len(windowed),
+        sum(1 for g in full if g.indexer_dim),
+        max((g.window or g.chunk for g in windowed), default=0),
+        any(g.kind != "recurrent" and g.layers for g in shape.groups),
+        not windowed and not {"sliding", "chunked"}.isdisjoint(shape.kinds),
+    )
+    return full, layers, windowed
 
 
 def cells_of(
@@ -118,29 +145,15 @@ def cells_of(
     if settings.kv_dtype not in FORMATS:
         what = f"SGLang has no KV cache dtype '{settings.kv_dtype}' that is read here"
         raise ValueProblem(what, f"known: {', '.join(FORMATS)}", "choose one of them")
-    local = [
-        shape.groups[index]
-        for at, kept in zip(stage_of_layer(split), shape.order, strict=True)
-        if at == stage
-        for index in kept
-    ]
-    windowed = [g for g in local if g.kind in ("sliding", "chunked")]
-    full = [g for g in local if g.kind in ("full", "mla", "cross")]
-    indexed = sum(1 for g in full if g.indexer_dim)
-    layers = StageLayers(
-        len(full),
-        len(windowed),
-        indexed,
-        max((g.window or g.chunk for g in windowed), default=0),
-        any(g.kind != "recurrent" and g.layers for g in shape.groups),
-    )
+    full, layers, windowed = _layers_of(shape, split, stage)
     tensor, dcp = layout.tensor, layout.decode_context
     if windowed:
         return _window_cells(full, windowed, settings, tensor, layers)
-    per_layer = [layer_token_bytes(g, settings.kv_dtype, tensor, dcp) for g in full]
-    key = max((indexer_bytes(g.indexer_dim, KvStorage()) for g in full if g.indexer_dim), default=0)
+    sparse = max((g.indexer_dim for g in shape.groups), default=0)
+    per_layer = [layer_token_bytes(g, settings.kv_dtype, tensor, dcp, sparse > 0) for g in full]
+    key = indexer_bytes(sparse, KvStorage()) if sparse else 0
     plain, drafts = sum(per_layer), settings.eagle_draft_layers
-    token = plain + indexed * key * dcp
+    token = plain + layers.indexed * key * dcp
     if drafts and full:
         token += int(plain * drafts / len(full)) * (dcp if key else 1) + drafts * key * dcp
     return Cells(token, token, 0, layers)

@@ -8,7 +8,8 @@ from typing import Any
 from kvplan.engines import sglang
 from kvplan.engines.sglang_cells import SglangSettings
 from kvplan.engines.shape import LayerGroup, Layout, ModelShape, RecurrentState, model_shape
-from kvplan.engines.vllm.planning import Plan, gib_text, longest_fitting_length, plan
+from kvplan.engines.vllm.planning import longest_fitting_length, plan
+from kvplan.engines.vllm.records import Plan, gib_text
 from kvplan.engines.vllm.settings import VllmSettings, max_concurrent_batches
 
 Inputs = Mapping[str, Any]

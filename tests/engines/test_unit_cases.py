@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.engines import unit_others, unit_plans, unit_rules
 from tests.engines.research import OUT_OF_SCOPE, agrees, read_cases
 from tests.engines.unit_cases import FAMILIES
+
+TRANSLATIONS = (unit_others, unit_plans, unit_rules)  # importing them registers the families
 
 CASES = {case["id"]: case for case in read_cases("engine_unit_cases.json")}
 
