@@ -196,11 +196,16 @@ def _block_bytes(planner: _Planner, stage: int) -> int:
     size = planner.block_bytes(stage)
     if size == 0 and planner.grouping.groups:
         message = f"pipeline stage {stage} keeps no KV, and the engine has no page size for it"
-        several = len(planner.grouping.groups) > 1
-        newest = "ValueError" if several else "ZeroDivisionError"
-        type_ = newest if planner.rules.null_block else "AssertionError"
-        raise PlannerError("stage_without_layers", type_, message)
+        raise PlannerError("stage_without_layers", _empty_stage_error(planner), message)
     return size
+
+
+def _empty_stage_error(planner: _Planner) -> str:
+    """What the division by no page, or the check before it, raises."""
+    groups = planner.grouping.groups
+    if planner.rules.null_block:
+        return "ValueError" if len(groups) > 1 else "ZeroDivisionError"
+    return "ZeroDivisionError" if groups[0].uniform_type else "AssertionError"
 
 
 def _with_needs(planner: _Planner, described: Plan, length: int) -> Plan:
