@@ -166,30 +166,34 @@ def _decide(
     ]
     if spare[0] <= 0 and planner.grouping.groups and not settings.auto_fit:
         refusal = Refusal("no_memory", "ValueError", available_bytes=spare[0])
-        with suppress(DcpWithSlidingWindow):
-            described = _with_needs(planner, described, length)
-        return replace(described, outcome="refused", error=refusal)
-    described = _with_needs(planner, described, length)
+        return _refused(planner, described, refusal, length)
     if settings.auto_fit and rules.can_auto_fit:
-        fitted = min(
+        described = _with_needs(planner, described, length)
+        length = min(
             planner.longest(memory, stage, length)
             for memory, stage in zip(spare, stages, strict=True)
         )
-        if fitted <= 0:
-            return replace(
-                described, outcome="refused", error=Refusal("auto_fit_impossible", "ValueError")
-            )
-        described = replace(described, fitted_max_model_len=fitted)
-        length = fitted
+        if length <= 0:
+            refusal = Refusal("auto_fit_impossible", "ValueError")
+            return replace(described, outcome="refused", error=refusal)
+        described = replace(described, fitted_max_model_len=length)
     reached = len(stages)
     if planner.grouping.failing_stage is not None:
         reached = stages.index(planner.grouping.failing_stage) + 1
     checked = _check_fit(planner, stages[:reached], spare[:reached], length)
     if checked is not None:
-        return replace(described, outcome="refused", error=checked)
+        return _refused(planner, described, checked, settings.max_model_len)
     if failure:
         raise failure
+    described = _with_needs(planner, described, settings.max_model_len)
     return _size_pool(planner, described, stages, planned, override, length)
+
+
+def _refused(planner: _Planner, described: Plan, refusal: Refusal, length: int) -> Plan:
+    """A refusal; what a request takes is left out where a later stage cannot count it."""
+    with suppress(DcpWithSlidingWindow):
+        described = _with_needs(planner, described, length)
+    return replace(described, outcome="refused", error=refusal)
 
 
 def _block_bytes(planner: _Planner, stage: int) -> int:
