@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-RESEARCH = Path("/work/shared/research")
 HERE = Path(__file__).parent
+_BESIDE = [parent / "shared" / "research" for parent in HERE.parents]
+RESEARCH = Path(
+    os.environ.get("KVPLAN_RESEARCH") or next((p for p in _BESIDE if p.is_dir()), _BESIDE[0])
+)
 OUT_OF_SCOPE: dict[str, dict[str, str]] = yaml.safe_load(
     (HERE / "out_of_scope.yaml").read_text(encoding="utf-8")
 )
