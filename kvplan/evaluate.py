@@ -21,8 +21,6 @@ ARRAY_ROWS = 64
 LARGEST = 1e300
 EXACT = 2.0**53 - 1
 MAX_SECONDS = 120.0
-# The ops that have one result for each number; the others take all of a series together.
-ELEMENTWISE = ("ceil_div", "floor_div", "maximum", "minimum", "where")
 
 
 def evaluate(plan: Plan) -> Results:
@@ -336,7 +334,7 @@ def _can_sweep(plan: TablePlan) -> bool:
     for wish in plan.columns:
         expression = wish.expression
         needed.update(expression.names if expression else (wish.quantity or "",))
-        if expression and not _is_elementwise(expression):
+        if expression and not is_elementwise(expression):
             return False
     return takes_arrays(registry, needed)
 
@@ -351,10 +349,10 @@ def takes_arrays(registry: Registry, names: set[str]) -> bool:
     )
 
 
-def _is_elementwise(expression: Expression) -> bool:
+def is_elementwise(expression: Expression) -> bool:
     """Whether an expression means for an array what it means for each of its numbers."""
     calls = [node for node in ast.walk(expression.tree) if isinstance(node, ast.Call)]
-    return all(isinstance(call.func, ast.Name) and call.func.id in ELEMENTWISE for call in calls)
+    return all(isinstance(call.func, ast.Name) and OPS[call.func.id].elementwise for call in calls)
 
 
 def _closure(registry: Registry, names: set[str]) -> set[str]:

@@ -136,10 +136,15 @@ def _billions(value: dict[str, Any] | None) -> str:
 def _kib_per_token(entry: Entry) -> str:
     """What one more token adds: at the start, then once every window is full."""
     registry = load_registry()
-    longest = entry.givens["max_context"].value if "max_context" in entry.givens else 2**17
+    if "max_context" in entry.givens:
+        lengths = [1, entry.givens["max_context"].value]
+    elif any("window" in group.givens for group in entry.groups):
+        return "unknown"
+    else:
+        lengths = [1]
     sixteen_bit = ("kv_element", "conv_element", "state_element")
     found = []
-    for length in (1, longest):
+    for length in lengths:
         extra = {name: Given(name, 2, "2 B/element", None, None, "") for name in sixteen_bit}
         extra["context"] = Given("context", length, f"{length} token", None, None, "")
         numbers = Numbers(Binding({**entry.givens, **extra}, entry.groups))
@@ -149,7 +154,7 @@ def _kib_per_token(entry: Entry) -> str:
             return "unknown"
         kib = registry["kv_growth_per_token"].show.from_base(grown)
         found.append(show_number(kib, 0 if kib == int(kib) else 1))
-    return found[0] if found[0] == found[1] else f"{found[0]}, later {found[1]}"
+    return ", later ".join(dict.fromkeys(found))
 
 
 def _entry_table(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

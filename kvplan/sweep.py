@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kvplan.errors import KvplanError, Place, ValueProblem
-from kvplan.evaluate import ELEMENTWISE, Numbers, takes_arrays
+from kvplan.evaluate import Numbers, is_elementwise, takes_arrays
 from kvplan.load import load
 from kvplan.registry import Quantity, load_registry
 from kvplan.resolve import resolve
@@ -125,9 +125,7 @@ def _holds(text: str, numbers: Numbers) -> Any:
 
 def _check_condition(expression: Expression) -> None:
     """A condition is one comparison, and its two sides have one unit."""
-    calls = [node for node in ast.walk(expression.tree) if isinstance(node, ast.Call)]
-    names = [call.func.id for call in calls if isinstance(call.func, ast.Name)]
-    if not isinstance(expression.tree, ast.Compare) or set(names) - set(ELEMENTWISE):
+    if not isinstance(expression.tree, ast.Compare) or not is_elementwise(expression):
         raise ValueProblem(
             f"'{expression.text}' is not a condition that holds or fails at each point",
             "",

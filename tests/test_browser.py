@@ -191,11 +191,24 @@ def test_text_stands_out(page: tuple[Chrome, str], scheme: str) -> None:
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}[scheme]
 
 
+def printed(browser: Chrome) -> bytes:
+    """The page as PDF; the browser's printing service sometimes has to be asked again."""
+    from selenium.common.exceptions import WebDriverException
+
+    for attempt in range(3):
+        try:
+            made = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+            return base64.b64decode(made["data"])
+        except WebDriverException as error:
+            if "Printing failed" not in str(error) or attempt == 2:
+                raise
+    raise AssertionError("not reached")
+
+
 def test_it_prints(page: tuple[Chrome, str]) -> None:
     """Printing gives pages, without the derivations that are closed."""
     browser, _ = page
-    made = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
-    pdf = base64.b64decode(made["data"])
+    pdf = printed(browser)
     assert pdf.startswith(b"%PDF") and pdf.count(b"/Type /Page\n") < 12
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     hidden = (

@@ -324,14 +324,6 @@ declare(
     source="Kaplan et al. 2020, arXiv:2001.08361, sec. 2.1",
 )
 declare(
-    "nothing",
-    "B",
-    "∅",
-    "Bytes of layers that keep nothing of their own.",
-    constant=0,
-    source="such layers have no cache",
-)
-declare(
     "nothing_per_token",
     "B/token",
     "∅_k",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kvplan.errors import KvplanError, Place, Problem
+from kvplan.files import write_whole
 from kvplan.importer.assemble import import_config
 from kvplan.importer.document import read_config
 from kvplan.importer.records import Group, ImportedModel
@@ -62,15 +62,6 @@ def write_model(config: Path, name: str | None, url: str, seen: str) -> tuple[Pa
     Raises KvplanError when the config cannot be read or the file is there already.
     """
     id_ = name or _kebab(config.parent.name if config.stem == "config" else config.stem)
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,99}", id_):
-        raise KvplanError(
-            Problem(
-                f"'{id_}' cannot be a name of the catalog",
-                "catalog names are kebab-case",
-                "--id my-model",
-                Place("--id", 1, 1, len(id_), id_),
-            )
-        )
     folder = Path("catalog") / "models"
     target = folder / f"{id_}.yaml"
     if target.exists():
@@ -93,15 +84,12 @@ def _kebab(text: str) -> str:
 
 
 def write_catalog_file(model: ImportedModel, origin: Origin, folder: Path) -> Path:
-    """Write <folder>/<name>.yaml beside, then rename, so that no half file is ever seen."""
+    """Writes <folder>/<name>.yaml, whole or not at all."""
     if not _ID.fullmatch(model.name):
         fix = "an id is lower-case letters, digits, dots and hyphens, as in llama-3.1-70b"
         raise KvplanError(Problem(f"{model.name!r} is no id of a catalog file", "", fix))
-    folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{model.name}.yaml"
-    beside = folder / f".{model.name}.yaml.new"
-    beside.write_text(to_yaml(model, origin), encoding="utf-8")
-    os.replace(beside, target)
+    write_whole(target, to_yaml(model, origin))
     return target
 
 

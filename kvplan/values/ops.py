@@ -15,7 +15,11 @@ UnitRule = Callable[..., Unit]
 
 @dataclass(frozen=True)
 class Op:
-    """A named function with three readings; `scalar_only` ops cannot run on swept axes."""
+    """A named function with three readings.
+
+    `scalar_only` ops cannot run on swept axes; `elementwise` ones have one result for each number,
+    where the others take all of a series together.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -24,6 +28,7 @@ class Op:
     unit_rule: UnitRule
     doc: str
     scalar_only: bool
+    elementwise: bool
 
     def __call__(self, *arguments: Any) -> Any:
         if any(isinstance(argument, Unit) for argument in arguments):
@@ -37,7 +42,11 @@ OPS: dict[str, Op] = {}
 
 
 def op(
-    pattern: str, unit: UnitRule, scalar_only: bool = False, numbers: str = ""
+    pattern: str,
+    unit: UnitRule,
+    scalar_only: bool = False,
+    numbers: str = "",
+    elementwise: bool = False,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Registers a function as an op; `numbers` is the pattern with numbers, where it differs."""
 
@@ -50,6 +59,7 @@ def op(
             unit,
             function.__doc__ or "",
             scalar_only,
+            elementwise,
         )
         OPS[made.name] = made
         return made
@@ -99,20 +109,20 @@ def is_array(value: Any) -> bool:
     return type(value).__module__ == "numpy" and getattr(value, "ndim", 0) > 0
 
 
-@op("⌈{0} / {1}⌉", _ratio)
+@op("⌈{0} / {1}⌉", _ratio, elementwise=True)
 def ceil_div(a: Any, b: Any) -> Any:
     """The quotient rounded up to a whole number; exact for whole numbers."""
     return -(-a // b)
 
 
-@op("⌊{0} / {1}⌋", _ratio)
+@op("⌊{0} / {1}⌋", _ratio, elementwise=True)
 def floor_div(a: Any, b: Any) -> Any:
     """The quotient rounded down to a whole number; exact for whole numbers."""
     quotient = a // b
     return int(quotient) if isinstance(quotient, float) else quotient
 
 
-@op("min({0}, {1})", _same)
+@op("min({0}, {1})", _same, elementwise=True)
 def minimum(a: Any, b: Any) -> Any:
     """The smaller of two values, element by element for arrays."""
     if is_array(a) or is_array(b):
@@ -122,7 +132,7 @@ def minimum(a: Any, b: Any) -> Any:
     return a if a <= b else b
 
 
-@op("max({0}, {1})", _same)
+@op("max({0}, {1})", _same, elementwise=True)
 def maximum(a: Any, b: Any) -> Any:
     """The larger of two values, element by element for arrays."""
     if is_array(a) or is_array(b):
@@ -132,7 +142,7 @@ def maximum(a: Any, b: Any) -> Any:
     return a if a >= b else b
 
 
-@op("[{0} ? {1} : {2}]", _where)
+@op("[{0} ? {1} : {2}]", _where, elementwise=True)
 def where(condition: Any, a: Any, b: Any) -> Any:
     """The first value where the condition holds, else the second."""
     if is_array(condition):
